@@ -9,6 +9,12 @@ add_library(lab_flags INTERFACE)
 target_compile_features(lab_flags INTERFACE cxx_std_20)
 target_compile_options(lab_flags INTERFACE -Wall -Wextra -Wshadow -Wno-psabi
                        $<$<BOOL:${LAB_WERROR}>:-Werror>)
+# GCC 12 sees overflows in inlined std::string and std::vector code that are not there
+# (gcc.gnu.org/PR105329, PR105651).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(lab_flags INTERFACE -Wno-restrict -Wno-stringop-overflow
+                         -Wno-stringop-overread -Wno-array-bounds)
+endif()
 # Contraction would let the compiler fuse a*b+c where the definition rounds twice; kernels that
 # want a fused multiply-add ask for it.
 target_compile_options(lab_flags INTERFACE -ffp-contract=off)

@@ -1,0 +1,143 @@
+#include "lab/kernels/check.hpp"
+
+#include <string>
+
+#include "lab/core/error.hpp"
+
+namespace lab {
+namespace {
+
+/// "(n_tokens=5, model_dim=128)"
+template <std::size_t N>
+std::string described(const std::array<const char*, N>& names, const Extents<int(N)>& shape) {
+  std::string text = "(";
+  for (std::size_t i = 0; i < N; ++i)
+    text += fmt::format("{}{}={}", i ? ", " : "", names[i], shape[i]);
+  return text + ")";
+}
+
+constexpr std::array<const char*, 2> kTokensDim = {"n_tokens", "model_dim"};
+constexpr std::array<const char*, 2> kTokensVocab = {"n_tokens", "vocab_size"};
+constexpr std::array<const char*, 2> kTokensFfn = {"n_tokens", "ffn_dim"};
+constexpr std::array<const char*, 2> kTokensOut = {"n_tokens", "out"};
+constexpr std::array<const char*, 2> kTokensIn = {"n_tokens", "in"};
+constexpr std::array<const char*, 2> kTokensPairs = {"n_tokens", "head_dim/2"};
+constexpr std::array<const char*, 3> kQuery = {"n_tokens", "n_heads", "head_dim"};
+constexpr std::array<const char*, 3> kKey = {"kv_len", "n_kv_heads", "head_dim"};
+
+template <std::size_t N>
+void same_shape(const char* op, const std::array<const char*, N>& names, const char* a,
+                const Extents<int(N)>& a_shape, const char* b, const Extents<int(N)>& b_shape) {
+  LAB_CHECK(a_shape == b_shape, "{}: {} is {} but {} is {}; give both the same shape", op, a,
+            described(names, a_shape), b, described(names, b_shape));
+}
+
+}  // namespace
+
+void check_embedding(Extents<2> out, Extents<1> ids, DType dtype, std::int64_t vocab_size,
+                     std::int64_t model_dim) {
+  LAB_CHECK(ids[0] == out[0], "embedding: ids has n_tokens={} but out is {}", ids[0],
+            described(kTokensDim, out));
+  LAB_CHECK(model_dim == out[1], "embedding: table is (vocab_size={}, model_dim={}) but out is {}",
+            vocab_size, model_dim, described(kTokensDim, out));
+  const std::int64_t block = dtype_info(dtype).block_size;
+  LAB_CHECK(model_dim % block == 0,
+            "embedding: table has model_dim={} but {} stores rows in blocks of {}", model_dim,
+            name(dtype), block);
+}
+
+void check_ids(HostView<const std::int32_t, 1> ids, std::int64_t vocab_size) {
+  for (std::int64_t t = 0; t < ids.shape[0]; ++t)
+    LAB_CHECK(ids[t] >= 0 && ids[t] < vocab_size,
+              "embedding: ids[{}] is {} but the table has vocab_size={}; give ids from 0 to {}",
+              t, ids[t], vocab_size, vocab_size - 1);
+}
+
+void check_dequantize(Extents<1> out, DType dtype) {
+  const std::int64_t block = dtype_info(dtype).block_size;
+  LAB_CHECK(out[0] % block == 0,
+            "dequantize: out has {} elements but {} stores blocks of {}; give whole blocks",
+            out[0], name(dtype), block);
+}
+
+void check_rms_norm(Extents<2> out, Extents<2> x, Extents<1> weight) {
+  same_shape("rms_norm", kTokensDim, "out", out, "x", x);
+  LAB_CHECK(weight[0] == x[1], "rms_norm: weight has model_dim={} but x is {}", weight[0],
+            described(kTokensDim, x));
+}
+
+void check_rope_angles(Extents<2> cos, Extents<2> sin, Extents<1> positions,
+                       Extents<1> inv_freq) {
+  same_shape("rope_angles", kTokensPairs, "cos", cos, "sin", sin);
+  LAB_CHECK(positions[0] == cos[0], "rope_angles: positions has n_tokens={} but cos is {}",
+            positions[0], described(kTokensPairs, cos));
+  LAB_CHECK(inv_freq[0] == cos[1], "rope_angles: inv_freq has head_dim/2={} but cos is {}",
+            inv_freq[0], described(kTokensPairs, cos));
+}
+
+void check_rope(Extents<3> x, Extents<2> cos, Extents<2> sin) {
+  LAB_CHECK(x[2] % 2 == 0, "rope: x is {} but rotation needs an even head_dim",
+            described(kQuery, x));
+  same_shape("rope", kTokensPairs, "cos", cos, "sin", sin);
+  LAB_CHECK(cos[0] == x[0] && cos[1] == x[2] / 2, "rope: cos is {} but x is {}",
+            described(kTokensPairs, cos), described(kQuery, x));
+}
+
+void check_weights(DType dtype, std::int64_t rows, std::int64_t cols) {
+  LAB_CHECK(rows >= 0 && cols >= 0, "linear: weights are (out={}, in={}); give sizes >= 0", rows,
+            cols);
+  const std::int64_t block = dtype_info(dtype).block_size;
+  LAB_CHECK(cols % block == 0,
+            "linear: weights are (out={}, in={}) but {} stores rows in blocks of {}", rows, cols,
+            name(dtype), block);
+}
+
+void check_linear(Extents<2> y, Extents<2> x, std::int64_t rows, std::int64_t cols) {
+  LAB_CHECK(y[0] == x[0], "linear: y is {} but x is {}; give both the same n_tokens",
+            described(kTokensOut, y), described(kTokensIn, x));
+  LAB_CHECK(y[1] == rows, "linear: weights are (out={}, in={}) but y is {}", rows, cols,
+            described(kTokensOut, y));
+  LAB_CHECK(x[1] == cols, "linear: weights are (out={}, in={}) but x is {}", rows, cols,
+            described(kTokensIn, x));
+}
+
+void check_attention(Extents<3> out, Extents<3> q, Extents<3> k, Extents<3> v) {
+  same_shape("attention", kQuery, "out", out, "q", q);
+  same_shape("attention", kKey, "k", k, "v", v);
+  LAB_CHECK(k[2] == q[2], "attention: k is {} but q is {}; give both the same head_dim",
+            described(kKey, k), described(kQuery, q));
+  LAB_CHECK(k[1] >= 1 && q[1] % k[1] == 0,
+            "attention: k is {} but q is {}; n_heads must be a multiple of n_kv_heads",
+            described(kKey, k), described(kQuery, q));
+  LAB_CHECK(q[0] >= 1 && k[0] >= q[0],
+            "attention: k is {} but q is {}; kv_len >= n_tokens >= 1 is needed, since the "
+            "queries are the last positions",
+            described(kKey, k), described(kQuery, q));
+}
+
+void check_silu_mul(Extents<2> out, Extents<2> gate, Extents<2> up) {
+  same_shape("silu_mul", kTokensFfn, "out", out, "gate", gate);
+  same_shape("silu_mul", kTokensFfn, "gate", gate, "up", up);
+}
+
+void check_add(Extents<2> out, Extents<2> a, Extents<2> b) {
+  same_shape("add", kTokensDim, "out", out, "a", a);
+  same_shape("add", kTokensDim, "a", a, "b", b);
+}
+
+void check_softmax(Extents<2> out, Extents<2> x) {
+  same_shape("softmax", kTokensVocab, "out", out, "x", x);
+}
+
+void check_argmax(Extents<1> out, Extents<2> x) {
+  LAB_CHECK(out[0] == x[0], "argmax: out has n_tokens={} but x is {}", out[0],
+            described(kTokensVocab, x));
+  LAB_CHECK(x[1] >= 1, "argmax: x is {}; a row needs at least one element",
+            described(kTokensVocab, x));
+}
+
+void check_convert(Extents<1> out, Extents<1> in) {
+  LAB_CHECK(out[0] == in[0], "convert: out has {} elements but in has {}", out[0], in[0]);
+}
+
+}  // namespace lab

@@ -1,0 +1,26 @@
+#include "lab/kernels/softmax.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lab/kernels/check.hpp"
+
+namespace lab::cpu {
+
+void reference::softmax(HostView<float, 2> out, HostView<const float, 2> x) {
+  check_softmax(out.shape, x.shape);
+  const auto [n_tokens, vocab_size] = x.shape;
+  for (std::int64_t t = 0; t < n_tokens; ++t) {
+    float largest = -INFINITY, sum = 0;
+    for (std::int64_t i = 0; i < vocab_size; ++i) largest = std::max(largest, x[t][i]);
+    for (std::int64_t i = 0; i < vocab_size; ++i)
+      sum += out[t].data[i] = std::exp(x[t][i] - largest);
+    for (std::int64_t i = 0; i < vocab_size; ++i) out[t].data[i] /= sum;
+  }
+}
+
+void softmax(HostView<float, 2> out, HostView<const float, 2> x) {
+  reference::softmax(out, x);
+}
+
+}  // namespace lab::cpu

@@ -1,0 +1,32 @@
+/// @file
+/// What the subcommands' command lines have in common.
+#pragma once
+
+// cxxopts would split a text given twice at its commas.
+#define CXXOPTS_VECTOR_DELIMITER (char)0
+#include <cxxopts.hpp>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "lab/core/dtype.hpp"
+
+namespace lab::tools {
+
+/// Adds --model, --threads and --help.
+void add_common_options(cxxopts::Options& options);
+
+/// Parses, and turns every mistake into a UsageError.
+/// @return nothing if --help was asked for and has been printed
+std::optional<cxxopts::ParseResult> parse(cxxopts::Options& options, int argc, char** argv);
+
+/// Sets the number of threads as --threads says; 0 is one per physical core.
+void apply_threads(const cxxopts::ParseResult& given);
+
+/// @return f32, f16 or bf16  @throws UsageError for another name
+DType kv_dtype(const std::string& name);
+
+/// Calls `on_line(line, number)` for every line of standard input that is not blank.
+void for_each_line(const std::function<void(const std::string& line, int number)>& on_line);
+
+}  // namespace lab::tools

@@ -1,0 +1,1 @@
+"""The `./lab` command: packages, builds, models and chapters. Standard library only."""
