@@ -38,7 +38,7 @@ if (typeof DoxygenAwesomeDarkModeToggle !== "undefined") {
       button.textContent = "copy";
       button.addEventListener("click", () => copy(code(fragment), button));
       const frame = document.createElement("div");
-      frame.className = "code";
+      frame.className = "listing";
       fragment.replaceWith(frame);
       frame.append(fragment, button);
     }

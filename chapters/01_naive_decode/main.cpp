@@ -439,6 +439,7 @@ void show_roofline(Run& run, Model& model, const Machine& machine) {
 }
 
 //! @output roofline
+//! @figure roof Move the slider: the more tokens share one reading of the weights, the higher a pass can climb under the roof.
 //! @plot roofline loglog Each pass at its arithmetic intensity, under the roof that this machine's peak and bandwidth allow.
 //!
 //! One token takes {{pass_1:.2f}} ms; {{pass_max_tokens:.0f}} tokens in one pass take

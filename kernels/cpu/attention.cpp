@@ -5,8 +5,19 @@
 #include <vector>
 
 #include "lab/kernels/check.hpp"
+#include "ranges.hpp"
+#include "simd/table.hpp"
 
 namespace lab::cpu {
+namespace {
+
+void run(const AttentionTask<float>& t, float* scratch) { kernels().attention_f32(t, scratch); }
+void run(const AttentionTask<Half>& t, float* scratch) { kernels().attention_f16(t, scratch); }
+void run(const AttentionTask<BFloat16>& t, float* scratch) {
+  kernels().attention_bf16(t, scratch);
+}
+
+}  // namespace
 
 template <class KV>
 void reference::attention(HostView<float, 3> out, HostView<const float, 3> q,
@@ -41,7 +52,30 @@ void reference::attention(HostView<float, 3> out, HostView<const float, 3> q,
 template <class KV>
 void attention(HostView<float, 3> out, HostView<const float, 3> q, HostView<const KV, 3> k,
                HostView<const KV, 3> v, float scale) {
-  reference::attention<KV>(out, q, k, v, scale);
+  check_attention(out.shape, q.shape, k.shape, v.shape);
+  const auto [n_tokens, n_heads, head_dim] = q.shape;
+  const auto [kv_len, n_kv_heads, unused] = k.shape;
+  // Rows share the loaded keys and values; more than these push each other out of the cache.
+  constexpr std::int64_t kRows = 32;
+  const std::int64_t per_task = std::max<std::int64_t>(1, kRows / (n_heads / n_kv_heads));
+  const std::int64_t token_tasks = (n_tokens + per_task - 1) / per_task;
+  AttentionTask<KV> task{out.data, q.data, k.data, v.data, n_tokens, n_heads,
+                         head_dim, kv_len, n_kv_heads, scale, 0, 0, 0};
+  const std::int64_t work = per_task * (n_heads / n_kv_heads) * kv_len * head_dim;
+  const std::int64_t grain = std::max<std::int64_t>(1, kElementsPerTask / std::max<std::int64_t>(1, work));
+  const std::int64_t groups = n_kv_heads, tokens = n_tokens;
+  parallel_for(groups * token_tasks, grain, [&](std::int64_t begin, std::int64_t end) {
+    thread_local std::vector<float> scratch;
+    for (std::int64_t i = begin; i < end; ++i) {
+      AttentionTask<KV> part = task;
+      part.group = i % groups;
+      part.first = i / groups * per_task;
+      part.end = std::min(tokens, part.first + per_task);
+      if (scratch.size() < std::size_t(part.scratch_size()))
+        scratch.resize(std::size_t(part.scratch_size()));
+      run(part, scratch.data());
+    }
+  });
 }
 
 #define LAB_INSTANTIATE(KV)                                                               \

@@ -1,8 +1,23 @@
 #include "lab/kernels/convert.hpp"
 
+#include <algorithm>
+
 #include "lab/kernels/check.hpp"
+#include "ranges.hpp"
+#include "simd/table.hpp"
 
 namespace lab::cpu {
+namespace {
+
+void convert_elements(float* out, const float* in, std::int64_t n) { std::copy_n(in, n, out); }
+void convert_elements(Half* out, const float* in, std::int64_t n) {
+  kernels().to_half(out, in, n);
+}
+void convert_elements(BFloat16* out, const float* in, std::int64_t n) {
+  kernels().to_bfloat16(out, in, n);
+}
+
+}  // namespace
 
 template <class To>
 void reference::convert(HostView<To, 1> out, HostView<const float, 1> in) {
@@ -12,7 +27,10 @@ void reference::convert(HostView<To, 1> out, HostView<const float, 1> in) {
 
 template <class To>
 void convert(HostView<To, 1> out, HostView<const float, 1> in) {
-  reference::convert<To>(out, in);
+  check_convert(out.shape, in.shape);
+  parallel_for(out.size(), kElementsPerTask, [&](std::int64_t begin, std::int64_t end) {
+    convert_elements(out.data + begin, in.data + begin, end - begin);
+  });
 }
 
 #define LAB_INSTANTIATE(To)                                          \

@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "lab/kernels/check.hpp"
+#include "ranges.hpp"
+#include "simd/table.hpp"
 
 namespace lab::cpu {
 
@@ -20,7 +22,11 @@ void reference::rms_norm(HostView<float, 2> out, HostView<const float, 2> x,
 
 void rms_norm(HostView<float, 2> out, HostView<const float, 2> x,
               HostView<const float, 1> weight, float eps) {
-  reference::rms_norm(out, x, weight, eps);
+  check_rms_norm(out.shape, x.shape, weight.shape);
+  const std::int64_t model_dim = x.shape[1];
+  for_rows(x.shape[0], model_dim, [&](std::int64_t t) {
+      kernels().rms_norm(out[t].data, x[t].data, weight.data, model_dim, eps);
+  });
 }
 
 }  // namespace lab::cpu

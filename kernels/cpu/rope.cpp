@@ -4,6 +4,8 @@
 
 #include "lab/core/parallel.hpp"
 #include "lab/kernels/check.hpp"
+#include "ranges.hpp"
+#include "simd/table.hpp"
 
 namespace lab::cpu {
 
@@ -48,7 +50,14 @@ void reference::rope(HostView<float, 3> x, HostView<const float, 2> cos,
 
 void rope(HostView<float, 3> x, HostView<const float, 2> cos, HostView<const float, 2> sin,
           RopeLayout layout) {
-  reference::rope(x, cos, sin, layout);
+  check_rope(x.shape, cos.shape, sin.shape);
+  const auto [n_tokens, n_heads, head_dim] = x.shape;
+  const auto rotate = layout == RopeLayout::interleaved ? kernels().rope_interleaved
+                                                        : kernels().rope_half_split;
+  for_rows(n_tokens, n_heads * head_dim, [&, heads = n_heads](std::int64_t t) {
+    for (std::int64_t h = 0; h < heads; ++h)
+      rotate(x[t][h].data, cos[t].data, sin[t].data, cos.shape[1]);
+  });
 }
 
 }  // namespace lab::cpu

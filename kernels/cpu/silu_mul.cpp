@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "lab/kernels/check.hpp"
+#include "ranges.hpp"
+#include "simd/table.hpp"
 
 namespace lab::cpu {
 
@@ -15,7 +17,10 @@ void reference::silu_mul(HostView<float, 2> out, HostView<const float, 2> gate,
 
 void silu_mul(HostView<float, 2> out, HostView<const float, 2> gate,
               HostView<const float, 2> up) {
-  reference::silu_mul(out, gate, up);
+  check_silu_mul(out.shape, gate.shape, up.shape);
+  parallel_for(out.size(), kElementsPerTask, [&](std::int64_t begin, std::int64_t end) {
+    kernels().silu_mul(out.data + begin, gate.data + begin, up.data + begin, end - begin);
+  });
 }
 
 }  // namespace lab::cpu

@@ -45,10 +45,11 @@ class Binder {
     const TensorInfo& tensor = checkpoint_.bind(name, {}, shape);
     used_.insert(name);
     const HostWeightView view{tensor.data.data(), *tensor.dtype, rows, cols};
-    LAB_CHECK(cols % dtype_info(view.dtype).block_size == 0 &&
-                  tensor.data.size() == static_cast<std::size_t>(view.bytes()),
-              "tensor '{}': rows of {} are not whole blocks of type {}", name, cols,
-              tensor.type_name);
+    LAB_CHECK(
+        cols % dtype_info(view.dtype).block_size == 0 &&
+            tensor.data.size() == static_cast<std::size_t>(view.bytes()),
+        "tensor '{}' has {} bytes, which are not {} rows of {} elements in whole {} blocks",
+        name, tensor.data.size(), rows, cols, tensor.type_name);
     return aligned(view);
   }
 

@@ -27,7 +27,7 @@ class CommandLine(unittest.TestCase):
     def test_mistakes_are_one_sentence_and_exit_2(self):
         for arguments, words in [
                 (["tset"], "no command 'tset'; did you mean test?"),
-                (["grade"], "no command 'grade'"),
+                (["marks"], "no command 'marks'"),
                 (["run", "99"], "no chapter '99'"),
                 (["run", "--model"], "--model needs a value"),
                 (["model", "gpt9"], "no model 'gpt9'"),

@@ -43,8 +43,8 @@ struct TinyOptions {
   std::uint64_t seed = 1;
   DType dtype = DType::f32;  ///< F32, F16 or BF16: of matrices; norms are exact in it
   bool tied = true;
-  std::optional<Llama3RopeScaling> llama3;  ///< replaces config.rope.divisors
-  std::string chat_template;
+  std::optional<Llama3RopeScaling> llama3 = {};  ///< replaces config.rope.divisors
+  std::string chat_template = {};
 };
 
 struct TinyTensor {

@@ -54,7 +54,7 @@ TEST_CASE("top-k, top-p and min-p keep what they say, renormalised") {
   CHECK(distribution({.temperature = 1, .top_p = 0.5}, kEighths).size() == 1);
   CHECK(distribution({.temperature = 1, .top_p = 0.51}, kEighths).size() == 2);
   CHECK(distribution({.temperature = 1, .top_p = 1e-9}, kEighths).size() == 1);
-  CHECK(distribution({.temperature = 1, .min_p = 0.5}, kEighths).size() == 2);
+  CHECK(distribution({.temperature = 1, .min_p = 0.49}, kEighths).size() == 2);
   CHECK(distribution({.temperature = 1, .min_p = 0.51}, kEighths).size() == 1);
   CHECK(distribution({.temperature = 1, .min_p = 1}, kEighths).size() == 1);
 }

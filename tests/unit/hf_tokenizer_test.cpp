@@ -94,7 +94,7 @@ TEST_CASE("tokenizer.json: an added token can also be in the vocabulary") {
 
 TEST_CASE("tokenizer.json: merges as pairs, ignore_merges") {
   const lab::Vocab v = parsed([](json& j) {
-    j["model"]["merges"] = {{"a", "b"}};
+    j["model"]["merges"] = json::array({json::array({"a", "b"})});
     j["model"]["ignore_merges"] = true;
   });
   CHECK(v.merges == std::vector<std::string>{"a b"});

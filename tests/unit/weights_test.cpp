@@ -65,9 +65,9 @@ void check_open_refused(const std::filesystem::path& path, const std::string& me
 /// tiny_gguf's metadata, changed, as a vocabulary.
 Vocab vocab_with(const std::function<void(std::map<std::string, GgufValue>&)>& change) {
   const std::vector<std::byte> bytes = tiny_gguf(make_tiny_model()).bytes();
+  const GgufFile file = parse_gguf(bytes);
   std::map<std::string, GgufValue> entries;
-  for (const auto& [key, value] : parse_gguf(bytes).metadata.entries())
-    entries[key] = value;
+  for (const auto& [key, value] : file.metadata.entries()) entries[key] = value;
   change(entries);
   GgufMetadata m;
   for (const auto& [key, value] : entries) m.add(key, value);
@@ -228,9 +228,10 @@ TEST_CASE("weights that are missing, misshapen or unusable are refused by name")
       "has type F8_E4M3");
   check_refused([&](auto& t) { named(t, "model.norm.weight").dtype = DType::q8_0; },
                 "expected type F32 or F16 or BF16");
-  check_refused([&](auto& t) { named(t, q).dtype = DType::q4_0; }, "not whole blocks");
+  check_refused([&](auto& t) { named(t, q).dtype = DType::q4_0; },
+                "are not 80 rows of 48 elements in whole");
   check_refused([&](auto& t) { named(t, q).data = named(t, q).data.first(4); },
-                "not whole blocks");
+                "are not 80 rows of 48 elements in whole");
 }
 
 TEST_CASE("weights that the model would ignore are refused by name") {

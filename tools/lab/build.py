@@ -14,7 +14,7 @@ from . import packages, ui
 GIB = 1 << 30
 BYTES_PER_JOB = 1.5 * GIB
 STATUS_LINE = re.compile(r"\[(\d+)/(\d+)\] (.*)")
-RUN, TEST, SANITIZE = "cpu", "ci", "cpu-debug"
+RUN, TEST, SANITIZE = "cpu", "cpu", "cpu-debug"
 
 
 def presets():

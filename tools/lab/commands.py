@@ -5,7 +5,7 @@ import signal
 import sys
 import typing
 
-from . import build, capture, chapters, docs, models, packages, ui
+from . import build, capture, chapters, docs, exercises, models, packages, ui
 
 
 class Command(typing.NamedTuple):
@@ -78,6 +78,11 @@ COMMANDS = {
     "logits": Command("ARGS...", "show the most likely next tokens", tool("logits")),
     "inspect": Command("ARGS...", "show what a model file holds", tool("inspect")),
     "bench": Command("ARGS...", "measure prefill and decode", tool("bench")),
+    "submit": Command("NN", "pack your exercise to hand it in", exercises.submit),
+    "grade": Command("NN FOLDER --out FOLDER", "grade a folder of submissions",
+                     exercises.grade),
+    "bundle": Command("[--out FILE]", "pack the course without solutions", exercises.bundle),
+    "new": Command("NN TOPIC", "add a chapter and its exercise", exercises.new),
     "model": Command("[NAME]", "download a model, or list them", models.model),
     "build": Command("[--preset P]", "build everything", build_all),
     "capture": Command("[NN ...]", "renew the numbers on the chapters' pages", capture.capture),
@@ -87,7 +92,9 @@ COMMANDS = {
 
 def usage():
     width = max(len(name) + len(command.usage) for name, command in COMMANDS.items()) + 1
-    lines = ["usage: ./lab COMMAND ...", ""]
+    lines = ["usage: ./lab COMMAND ...", "",
+             f"  {'NN [--hint] [--solution]':<{width}}  build and check exercise NN",
+             f"  {'(nothing)':<{width}}  how far your exercises are"]
     lines += [f"  {name + ' ' + command.usage:<{width}}  {command.about}"
               for name, command in COMMANDS.items()]
     return "\n".join([*lines, "", "./lab COMMAND --help says more about one of them."])
@@ -104,7 +111,11 @@ def find(name):
 def main(arguments):
     """Runs one command and returns the exit code: a user's mistake is one sentence."""
     try:
-        if not arguments or arguments[0] in ("--help", "-h", "help"):
+        if not arguments:
+            return exercises.overview()
+        if arguments[0].isdecimal():
+            return exercises.check(arguments[0], arguments[1:])
+        if arguments[0] in ("--help", "-h", "help"):
             ui.out(usage())
             return 0
         return find(arguments[0]).run(arguments[1:])

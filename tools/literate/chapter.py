@@ -204,7 +204,7 @@ class Parser:
                 return
             if not line.strip() and self.kind != "prose":
                 self.flush()
-                self.begin("prose", number)
+                self.begin("prose", number + 1)
                 return
             if line.startswith("# "):
                 if self.chapter.title:

@@ -22,9 +22,17 @@ MATHJAX_PARTS = ("MathJax.js", "extensions/tex2jax.js", "extensions/TeX", "exten
                  "jax/input/TeX", "jax/output/SVG/config.js", "jax/output/SVG/jax.js",
                  "jax/output/SVG/autoload", "jax/output/SVG/fonts/TeX")
 THEME = pathlib.Path(__file__).resolve().parents[2] / "docs"    # our style sheets and scripts
+MATHJAX_TAGS = re.compile(r'<script type="text/x-mathjax-config">.*?</script>\s*'
+                          r'<script [^>]*MathJax\.js[^>]*></script>\s*', re.S)
+FRAGMENT = re.compile(r'<div class="fragment">.*?</div><!-- fragment -->', re.S)
+FORMULA = re.compile(r'class="formula|\\[(\[]')
+SOURCE_LINK = re.compile(r'<a href="source:([^"#]+)(#l\d+)">(.*?)</a>')
+INCLUDE = re.compile(r"(#include &lt;(?:<a [^>]*>)?)(\w+/[\w/]+\.hpp)")
 SOURCE_DIRS = ("lib", "kernels/include")
-# Types and free functions must say what they are; a member like size() or rows may speak for itself.
-SPEAKS_FOR_ITSELF = re.compile(r"Member .* of (?:class|struct) \S+ is not documented")
+# Types and free functions must say what they are; a member like size() and a constant may speak for
+# themselves.
+SPEAKS_FOR_ITSELF = re.compile(r"Member .* of (?:class|struct) \S+ is not documented"
+                               r"|Member .*\(variable\) of namespace \S+ is not documented")
 TABS = """<navindex>
     <tab type="mainpage" visible="yes" title="Start"/>
     <tab type="pages" visible="yes" title="Chapters" intro=""/>
@@ -156,31 +164,27 @@ class Site:
                 target.mkdir(parents=True, exist_ok=True)
                 shutil.copy(script, target)
 
-    def link_sources(self):
-        """Puts the address of a file's source page where the pages say source:FILE#line."""
-        addresses = {}
+    def finish_pages(self):
+        """What Doxygen cannot be told: three changes to its pages."""
+        sources = {}
         for path in self.html.glob("*_source.html"):
             title = re.search(r"<title>[^<]*?: (\S+) Source File</title>", path.read_text())
-            addresses[title[1]] = path.name
-        link = re.compile(r'<a href="source:([^"#]+)(#l\d+)">(.*?)</a>')
+            sources[title[1]] = path.name
 
-        def resolve(match):
-            address = addresses.get(html.unescape(match[1]))
+        def link(match):        # "source:FILE#line", from @show
+            address = sources.get(html.unescape(match[1]))
             return f'<a href="{address}{match[2]}">{match[3]}</a>' if address else match[3]
-        for path in self.html.glob("ch*.html"):
-            text = path.read_text()
-            if '"source:' in text:
-                path.write_text(link.sub(resolve, text))
 
-    def name_includes(self):
-        """lib/x/y.hpp is included as lab/x/y.hpp; Doxygen can take a path off, not put one on."""
-        include = re.compile(r"(#include &lt;(?:<a [^>]*>)?)(\w+/[\w/]+\.hpp)")
-
-        def named(match):
+        def include(match):     # lib/x/y.hpp is included as lab/x/y.hpp
             inside_lib = (self.root / "lib" / match[2]).exists()
             return match[1] + ("lab/" if inside_lib else "") + match[2]
-        for path in self.html.glob("*lab_1_1*.html"):
-            path.write_text(include.sub(named, path.read_text()))
+        for path in self.html.rglob("*.html"):
+            before = path.read_text()
+            text = SOURCE_LINK.sub(link, INCLUDE.sub(include, before))
+            if path.name.endswith("_source.html") or not FORMULA.search(FRAGMENT.sub("", text)):
+                text = MATHJAX_TAGS.sub("", text)   # most pages of the API need none
+            if text != before:
+                path.write_text(text)
 
     def build(self):
         for folder in (self.pages, self.html):
@@ -198,8 +202,7 @@ class Site:
         if not (self.html / "index.html").exists():
             raise ChapterError("doxygen made no pages:\n" + "\n".join(warnings))
         self.copy_parts(mathjax)
-        self.link_sources()
-        self.name_includes()
+        self.finish_pages()
         return warnings
 
 

@@ -20,7 +20,7 @@ LAB_INLINE Vf load(const Half* p) {
 }
 LAB_INLINE Vf load(const BFloat16* p) {
   const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_maskz_cvtepu16_epi32(kAll, v), 16));
+  return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(kAll, _mm512_maskz_cvtepu16_epi32(kAll, v), 16));
 }
 LAB_INLINE void store(float* p, Vf v) { _mm512_storeu_ps(p, v); }
 LAB_INLINE void store(Half* p, Vf v) {
@@ -30,10 +30,10 @@ LAB_INLINE void store(Half* p, Vf v) {
 LAB_INLINE unsigned nan_lanes(Vf v) { return _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q); }
 LAB_INLINE unsigned equal_lanes(Vf a, Vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
 LAB_INLINE void store(BFloat16* p, Vf v) {
-  const Vi u = _mm512_castps_si512(v), upper = _mm512_srli_epi32(u, 16);
+  const Vi u = _mm512_castps_si512(v), upper = _mm512_maskz_srli_epi32(kAll, u, 16);
   const Vi half = _mm512_add_epi32(_mm512_set1_epi32(0x7fff),
                                    _mm512_and_si512(upper, _mm512_set1_epi32(1)));
-  const Vi rounded = _mm512_srli_epi32(_mm512_add_epi32(u, half), 16);
+  const Vi rounded = _mm512_maskz_srli_epi32(kAll, _mm512_add_epi32(u, half), 16);
   const Vi quiet = _mm512_or_si512(upper, _mm512_set1_epi32(64));
   const Vi r = _mm512_mask_mov_epi32(rounded, __mmask16(nan_lanes(v)), quiet);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_maskz_cvtepi32_epi16(kAll, r));
@@ -49,13 +49,13 @@ LAB_INLINE Vf min(Vf a, Vf b) { return _mm512_maskz_min_ps(kAll, a, b); }  // b 
 LAB_INLINE Vf round(Vf v) { return _mm512_maskz_roundscale_ps(kAll, v, _MM_FROUND_TO_NEAREST_INT); }
 LAB_INLINE Vf scale2(Vf v, Vf n) { return _mm512_maskz_scalef_ps(kAll, v, n); }  // v * 2^n
 LAB_INLINE float reduce_add(Vf v) {
-  const __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+  const __m256 a = _mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xff, v, 0), _mm512_maskz_extractf32x8_ps(0xff, v, 1));
   const __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
   const __m128 c = _mm_add_ps(b, _mm_movehl_ps(b, b));
   return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
 }
 LAB_INLINE float reduce_max(Vf v) {
-  const __m256 a = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+  const __m256 a = _mm256_max_ps(_mm512_maskz_extractf32x8_ps(0xff, v, 0), _mm512_maskz_extractf32x8_ps(0xff, v, 1));
   const __m128 b = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
   const __m128 c = _mm_max_ps(b, _mm_movehl_ps(b, b));
   return _mm_cvtss_f32(_mm_max_ss(c, _mm_movehdup_ps(c)));
@@ -100,8 +100,8 @@ LAB_INLINE Vi load_i(const void* p) { return _mm512_loadu_si512(p); }
 LAB_INLINE Vi set_i(std::uint32_t v) { return _mm512_set1_epi32(int(v)); }
 LAB_INLINE Vi bit_and(Vi a, Vi b) { return _mm512_and_si512(a, b); }
 LAB_INLINE Vi bit_or(Vi a, Vi b) { return _mm512_or_si512(a, b); }
-LAB_INLINE Vi shift_left(Vi v, int n) { return _mm512_slli_epi32(v, unsigned(n)); }
-LAB_INLINE Vi shift_right(Vi v, int n) { return _mm512_srli_epi32(v, unsigned(n)); }
+LAB_INLINE Vi shift_left(Vi v, int n) { return _mm512_maskz_slli_epi32(kAll, v, unsigned(n)); }
+LAB_INLINE Vi shift_right(Vi v, int n) { return _mm512_maskz_srli_epi32(kAll, v, unsigned(n)); }
 LAB_INLINE Vi sub_bytes(Vi a, Vi b) { return _mm512_sub_epi8(a, b); }
 LAB_INLINE Vf as_float(Vi bits) { return _mm512_castsi512_ps(bits); }
 LAB_INLINE Vf to_float(Vi v) { return _mm512_maskz_cvtepi32_ps(kAll, v); }
@@ -112,7 +112,7 @@ LAB_INLINE Vf load_bytes(const void* p) {  // 16 signed bytes
 
 /// Signed byte i of each 32 bits, times 2^24: moved to the top, it needs no sign extension.
 LAB_INLINE Vf byte_column(Vi v, int i) {
-  if (i == 0) return to_float(_mm512_slli_epi32(v, 24));
+  if (i == 0) return to_float(_mm512_maskz_slli_epi32(kAll, v, 24));
   if (i == 3) return to_float(_mm512_and_si512(v, _mm512_set1_epi32(int(0xff000000u))));
   const int move = int(0x00808080u | unsigned(i) << 24);
   const Vi lanes = _mm512_set4_epi32(12 << 24, 8 << 24, 4 << 24, 0);

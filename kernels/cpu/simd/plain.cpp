@@ -1,5 +1,9 @@
 #include "includes.hpp"
 
+// Unrolling is for vectors of their own: here it only multiplies code and compile time.
+#undef LAB_UNROLL
+#define LAB_UNROLL(n) LAB_PRAGMA(GCC unroll 1)
+
 namespace lab::cpu::plain {
 #include "plain.hpp"
 //

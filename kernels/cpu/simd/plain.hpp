@@ -1,117 +1,131 @@
-// The vocabulary in plain C++, for any CPU: Vf is 16 floats, Vi 16 times 32 bits. The compiler
-// turns the loops into what vectors it has. Included inside a namespace.
+// The vocabulary for any CPU, in the vector types of GCC and clang: Vf is 16 floats, Vi 16 times
+// 32 bits. The compiler splits them into the vectors that it has. Included inside a namespace.
 
-struct Vf { float v[16]; };
-struct Vi { std::uint32_t v[16]; };
+using Vf [[gnu::vector_size(64)]] = float;
+using Vi [[gnu::vector_size(64)]] = std::uint32_t;
+using Vs [[gnu::vector_size(64)]] = std::int32_t;
 constexpr int kTileTokens = 4;
 constexpr int kScoreRows = 4;
 constexpr int kMixRows = 2;
 constexpr int kMixVectors = 2;
 constexpr int kPeakChains = 2;
 
-/// `expression` for each lane i.
-#define LAB_EACH(type, expression)                     \
-  type r;                                              \
-  for (int i = 0; i < 16; ++i) r.v[i] = (expression);  \
-  return r
-
-LAB_INLINE Vf zero() { return {}; }
-LAB_INLINE Vf set(float v) { LAB_EACH(Vf, v); }
-template <class T>
-LAB_INLINE Vf load(const T* p) { LAB_EACH(Vf, lab::to_float(p[i])); }
-template <class T>
-LAB_INLINE void store(T* p, const Vf& v) {
-  for (int i = 0; i < 16; ++i) p[i] = from_float<T>(v.v[i]);
+LAB_INLINE Vf zero() { return Vf{}; }
+LAB_INLINE Vf set(float v) { return Vf{} + v; }
+LAB_INLINE Vf load(const float* p) {
+  Vf v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
 }
-LAB_INLINE unsigned nan_lanes(const Vf& v) {
+// Loops over lanes stay functions: inlined into every kernel they multiply compile time.
+template <class T>
+[[gnu::noinline]] static Vf load(const T* p) {
+  float v[16];
+  for (int i = 0; i < 16; ++i) v[i] = lab::to_float(p[i]);
+  return load(v);
+}
+LAB_INLINE void store(float* p, Vf v) { std::memcpy(p, &v, sizeof v); }
+template <class T>
+[[gnu::noinline]] static void store(T* p, Vf v) {
+  for (int i = 0; i < 16; ++i) p[i] = from_float<T>(v[i]);
+}
+LAB_INLINE unsigned lane_bits(Vs true_lanes) {
   unsigned bits = 0;
-  for (int i = 0; i < 16; ++i) bits |= unsigned(v.v[i] != v.v[i]) << i;
+  for (int i = 0; i < 16; ++i) bits |= unsigned(true_lanes[i] != 0) << i;
   return bits;
 }
-LAB_INLINE unsigned equal_lanes(const Vf& a, const Vf& b) {
-  unsigned bits = 0;
-  for (int i = 0; i < 16; ++i) bits |= unsigned(a.v[i] == b.v[i]) << i;
-  return bits;
-}
+LAB_INLINE unsigned nan_lanes(Vf v) { return lane_bits(v != v); }
+LAB_INLINE unsigned equal_lanes(Vf a, Vf b) { return lane_bits(a == b); }
 
-LAB_INLINE Vf add(const Vf& a, const Vf& b) { LAB_EACH(Vf, a.v[i] + b.v[i]); }
-LAB_INLINE Vf sub(const Vf& a, const Vf& b) { LAB_EACH(Vf, a.v[i] - b.v[i]); }
-LAB_INLINE Vf mul(const Vf& a, const Vf& b) { LAB_EACH(Vf, a.v[i] * b.v[i]); }
-LAB_INLINE Vf div(const Vf& a, const Vf& b) { LAB_EACH(Vf, a.v[i] / b.v[i]); }
-LAB_INLINE Vf fma(const Vf& a, const Vf& b, const Vf& c) { LAB_EACH(Vf, a.v[i] * b.v[i] + c.v[i]); }
-LAB_INLINE Vf max(const Vf& a, const Vf& b) { LAB_EACH(Vf, a.v[i] > b.v[i] ? a.v[i] : b.v[i]); }
-LAB_INLINE Vf min(const Vf& a, const Vf& b) { LAB_EACH(Vf, a.v[i] < b.v[i] ? a.v[i] : b.v[i]); }
+LAB_INLINE Vf add(Vf a, Vf b) { return a + b; }
+LAB_INLINE Vf sub(Vf a, Vf b) { return a - b; }
+LAB_INLINE Vf mul(Vf a, Vf b) { return a * b; }
+LAB_INLINE Vf div(Vf a, Vf b) { return a / b; }
+LAB_INLINE Vf fma(Vf a, Vf b, Vf c) { return a * b + c; }
+LAB_INLINE Vf max(Vf a, Vf b) { return a > b ? a : b; }  // b if one is NaN
+LAB_INLINE Vf min(Vf a, Vf b) { return a < b ? a : b; }  // b if one is NaN
 /// For |v| < 2^22: adding 1.5 * 2^23 leaves no bits for a fraction.
-LAB_INLINE Vf round(const Vf& v) { LAB_EACH(Vf, (v.v[i] + 0x1.8p23f) - 0x1.8p23f); }
+LAB_INLINE Vf round(Vf v) { return (v + 0x1.8p23f) - 0x1.8p23f; }
 /// 2^n for a whole n whose result is a normal number.
-LAB_INLINE float power2(float n) {
-  const std::uint32_t whole = std::bit_cast<std::uint32_t>(n + 0x1.8p23f) - 0x4b400000u;
-  return std::bit_cast<float>((whole + 127u) << 23);
+LAB_INLINE Vf power2(Vf n) {
+  const Vi whole = std::bit_cast<Vi>(n + 0x1.8p23f) - 0x4b400000u;
+  return std::bit_cast<Vf>((whole + 127u) << 23);
 }
-LAB_INLINE Vf scale2(const Vf& v, const Vf& n) {  // in two steps: 2^n alone may be subnormal
-  const Vf one = round(mul(n, set(0.5f)));
-  LAB_EACH(Vf, v.v[i] * power2(one.v[i]) * power2(n.v[i] - one.v[i]));
+LAB_INLINE Vf scale2(Vf v, Vf n) {  // in two steps: 2^n alone may be subnormal
+  const Vf one = round(n * 0.5f);
+  return v * power2(one) * power2(n - one);
 }
-LAB_INLINE float reduce_add(Vf v) {
+[[gnu::noinline]] static float reduce_add(Vf v) {
+  float sum[16];
+  store(sum, v);
   for (int step = 8; step > 0; step /= 2)
-    for (int i = 0; i < step; ++i) v.v[i] += v.v[i + step];
-  return v.v[0];
+    for (int i = 0; i < step; ++i) sum[i] += sum[i + step];
+  return sum[0];
 }
-LAB_INLINE float reduce_max(const Vf& v) {
-  float m = v.v[0];
-  for (int i = 1; i < 16; ++i) m = m > v.v[i] ? m : v.v[i];
+[[gnu::noinline]] static float reduce_max(Vf v) {
+  float m = v[0];
+  for (int i = 1; i < 16; ++i) m = m > v[i] ? m : v[i];
   return m;
 }
 
 /// a and b hold 16 pairs in a row: their first and their second elements.
-LAB_INLINE void split_pairs(const Vf& a, const Vf& b, Vf& first, Vf& second) {
+LAB_INLINE void split_pairs(Vf a, Vf b, Vf& first, Vf& second) {
   for (int i = 0; i < 8; ++i) {
-    first.v[i] = a.v[2 * i], second.v[i] = a.v[2 * i + 1];
-    first.v[i + 8] = b.v[2 * i], second.v[i + 8] = b.v[2 * i + 1];
+    first[i] = a[2 * i], second[i] = a[2 * i + 1];
+    first[i + 8] = b[2 * i], second[i + 8] = b[2 * i + 1];
   }
 }
-LAB_INLINE void join_pairs(const Vf& first, const Vf& second, Vf& a, Vf& b) {
+LAB_INLINE void join_pairs(Vf first, Vf second, Vf& a, Vf& b) {
   for (int i = 0; i < 8; ++i) {
-    a.v[2 * i] = first.v[i], a.v[2 * i + 1] = second.v[i];
-    b.v[2 * i] = first.v[i + 8], b.v[2 * i + 1] = second.v[i + 8];
+    a[2 * i] = first[i], a[2 * i + 1] = second[i];
+    b[2 * i] = first[i + 8], b[2 * i + 1] = second[i + 8];
   }
 }
-LAB_INLINE void transpose(Vf (&v)[16]) {
+[[gnu::noinline]] static void transpose(Vf (&v)[16]) {
+  float m[16][16];
+  for (int i = 0; i < 16; ++i) store(m[i], v[i]);
   for (int i = 0; i < 16; ++i)
-    for (int j = 0; j < i; ++j) std::swap(v[i].v[j], v[j].v[i]);
+    for (int j = 0; j < i; ++j) std::swap(m[i][j], m[j][i]);
+  for (int i = 0; i < 16; ++i) v[i] = load(m[i]);
 }
 
 LAB_INLINE Vi load_i(const void* p) {
-  Vi r;
-  std::memcpy(r.v, p, sizeof r.v);
-  return r;
+  Vi v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
 }
-LAB_INLINE Vi set_i(std::uint32_t v) { LAB_EACH(Vi, v); }
-LAB_INLINE Vi bit_and(const Vi& a, const Vi& b) { LAB_EACH(Vi, a.v[i] & b.v[i]); }
-LAB_INLINE Vi bit_or(const Vi& a, const Vi& b) { LAB_EACH(Vi, a.v[i] | b.v[i]); }
-LAB_INLINE Vi shift_left(const Vi& v, int n) { LAB_EACH(Vi, v.v[i] << n); }
-LAB_INLINE Vi shift_right(const Vi& v, int n) { LAB_EACH(Vi, v.v[i] >> n); }
+LAB_INLINE Vi set_i(std::uint32_t v) { return Vi{} + v; }
+LAB_INLINE Vi bit_and(Vi a, Vi b) { return a & b; }
+LAB_INLINE Vi bit_or(Vi a, Vi b) { return a | b; }
+LAB_INLINE Vi shift_left(Vi v, int n) { return v << n; }
+LAB_INLINE Vi shift_right(Vi v, int n) { return v >> n; }
 /// In each byte: with the top bit held apart, no byte borrows from its neighbour.
-LAB_INLINE Vi sub_bytes(const Vi& a, const Vi& b) {
+LAB_INLINE Vi sub_bytes(Vi a, Vi b) {
   constexpr std::uint32_t kTop = 0x80808080u;
-  LAB_EACH(Vi, ((a.v[i] | kTop) - (b.v[i] & ~kTop)) ^ ((a.v[i] ^ ~b.v[i]) & kTop));
+  return ((a | kTop) - (b & ~kTop)) ^ ((a ^ ~b) & kTop);
 }
-LAB_INLINE Vf as_float(const Vi& v) { LAB_EACH(Vf, std::bit_cast<float>(v.v[i])); }
-LAB_INLINE Vf load_bytes(const void* p) {  // 16 signed bytes
-  LAB_EACH(Vf, float(static_cast<const std::int8_t*>(p)[i]));
+LAB_INLINE Vf as_float(Vi v) { return std::bit_cast<Vf>(v); }
+[[gnu::noinline]] static Vf load_bytes(const void* p) {  // 16 signed bytes
+  float v[16];
+  for (int i = 0; i < 16; ++i) v[i] = float(static_cast<const std::int8_t*>(p)[i]);
+  return load(v);
 }
 
-/// Signed byte k of each 32 bits, times 2^24: moved to the top, it needs no sign extension.
-LAB_INLINE Vf byte_column(const Vi& v, int k) {
-  LAB_EACH(Vf, float(std::int32_t((v.v[i] << (24 - 8 * k)) & 0xff000000u)));
+/// Signed byte i of each 32 bits, times 2^24: moved to the top, it needs no sign extension.
+LAB_INLINE Vf byte_column(Vi v, int i) {
+  const Vi top = (v << (24 - 8 * i)) & 0xff000000u;
+  return __builtin_convertvector(std::bit_cast<Vs>(top), Vf);
 }
 
 /// What the sixteen codes of a nibble stand for, times 2^24.
-using Codes = Vf;
-LAB_INLINE Codes make_codes(const blocks::NibbleCodes& c) { return mul(load_bytes(c.value), set(0x1p24f)); }
+using Codes = const std::int8_t*;
+LAB_INLINE Codes make_codes(const blocks::NibbleCodes& c) { return c.value; }
 /// Low (half 0) or high nibbles of the four bytes.
-LAB_INLINE void nibble_columns(const Vi& v, int half, const Codes& codes, Vf (&out)[4]) {
-  for (int k = 0; k < 4; ++k)
-    for (int i = 0; i < 16; ++i) out[k].v[i] = codes.v[(v.v[i] >> (8 * k + 4 * half)) & 15u];
+[[gnu::noinline]] static void nibble_columns(Vi v, int half, Codes codes, Vf (&out)[4]) {
+  for (int i = 0; i < 4; ++i) {
+    const Vi code = (v >> (8 * i + 4 * half)) & 15u;
+    float value[16];
+    for (int lane = 0; lane < 16; ++lane) value[lane] = float(codes[code[lane]]) * 0x1p24f;
+    out[i] = load(value);
+  }
 }
-#undef LAB_EACH

@@ -16,3 +16,6 @@
 
 /// Functions of a vocabulary: they must become instructions, not calls.
 #define LAB_INLINE [[gnu::always_inline]] static inline
+
+/// Unrolls the loop that follows, so that what depends on its counter becomes constant.
+#define LAB_UNROLL(n) LAB_PRAGMA(GCC unroll n)

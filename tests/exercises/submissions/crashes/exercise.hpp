@@ -1,0 +1,24 @@
+// Writes through a null pointer.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+namespace exercise {
+
+inline std::vector<int> prefix_sums(std::span<const int> x) {
+  volatile int* nowhere = nullptr;
+  *nowhere = static_cast<int>(x.size());
+  return {};
+}
+
+inline int largest(std::span<const int> x) {
+  if (x.empty()) throw std::invalid_argument("empty");
+  int best = x[0];
+  for (const int element : x) best = std::max(best, element);
+  return best;
+}
+
+}  // namespace exercise

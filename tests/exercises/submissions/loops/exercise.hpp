@@ -1,0 +1,26 @@
+// Never ends, where there is something to add.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+namespace exercise {
+
+inline std::vector<int> prefix_sums(std::span<const int> x) {
+  std::vector<int> sums;
+  volatile bool more = !x.empty();
+  while (more) {
+  }
+  return sums;
+}
+
+inline int largest(std::span<const int> x) {
+  if (x.empty()) throw std::invalid_argument("empty");
+  int best = x[0];
+  for (const int element : x) best = std::max(best, element);
+  return best;
+}
+
+}  // namespace exercise
