@@ -23,6 +23,12 @@ if(LAB_SANITIZE)
                       -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
 endif()
+if(LAB_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "LAB_FUZZ needs clang: use the preset cpu-debug")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)  # so that the fuzzer sees the library's branches
+endif()
 
 # lab_library(core SOURCES a.cpp ... LINKS lab::x ... PRIVATE fmt::fmt ...): target lab::core
 function(lab_library name)

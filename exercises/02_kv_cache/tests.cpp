@@ -64,6 +64,8 @@ class SuppliedLayer final : public exercise::Layer {
     return out;
   }
 
+  const Floats& values() const { return v_; }
+
  private:
   Floats k_, v_;  // (S, K, Dh)
 };
@@ -252,6 +254,22 @@ TEST_CASE("memory: weights that do not fit leave no context", "[task3][1pt]") {
 }
 
 // ---------------------------------------------------------------- task 4
+
+TEST_CASE("decode: a first token sees itself", "[task4][1pt]") {
+  INFO("hint: append before attend: one token alone gets its own value back");
+  const Floats q = random_floats(kQueryRow, 10);
+  const Floats k = random_floats(kRow, 11), v = random_floats(kRow, 12);
+  CHECK(same(in_steps(q, k, v, {1}), full_pass(q, k, v), 1e-5));
+}
+
+TEST_CASE("decode: values are stored as they came", "[task4][1pt]") {
+  INFO("hint: RoPE changes what is compared, q and k; v is handed over as it is");
+  const Floats q = random_floats(3 * kQueryRow, 13);
+  const Floats k = random_floats(3 * kRow, 14), v = random_floats(3 * kRow, 15);
+  SuppliedLayer layer;
+  exercise::decode_step(layer, q, k, v, SuppliedLayer::kHeads, SuppliedLayer::kKvHeads);
+  CHECK(same(layer.values(), v));
+}
 
 TEST_CASE("decode: the prompt in one step", "[task4][1pt]") {
   INFO("hint: rope for q and k, then append, then attend; v is not turned");

@@ -12,9 +12,10 @@ namespace lab::cpu {
 namespace {
 
 [[noreturn]] void report_nan(std::int64_t t, std::int64_t i) {
-  throw Error(fmt::format("argmax: x[{}][{}] is NaN, so row {} has no largest element; look for "
-                          "the operation that produced it",
-                          t, i, t));
+  throw Error(
+      fmt::format("argmax: x[{}][{}] is NaN, so row {} has no largest element; look for "
+                  "the operation that produced it",
+                  t, i, t));
 }
 
 }  // namespace
@@ -40,7 +41,8 @@ void argmax(HostView<std::int32_t, 1> out, HostView<const float, 2> x) {
   for (std::int64_t t = 0; t < x.shape[0]; ++t)
     if (out[t] < 0) {
       const float* row = x[t].data;
-      report_nan(t, std::find_if(row, row + x.shape[1], [](float v) { return v != v; }) - row);
+      report_nan(t,
+                 std::find_if(row, row + x.shape[1], [](float v) { return v != v; }) - row);
     }
 }
 

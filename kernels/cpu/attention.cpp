@@ -11,8 +11,12 @@
 namespace lab::cpu {
 namespace {
 
-void run(const AttentionTask<float>& t, float* scratch) { kernels().attention_f32(t, scratch); }
-void run(const AttentionTask<Half>& t, float* scratch) { kernels().attention_f16(t, scratch); }
+void run(const AttentionTask<float>& t, float* scratch) {
+  kernels().attention_f32(t, scratch);
+}
+void run(const AttentionTask<Half>& t, float* scratch) {
+  kernels().attention_f16(t, scratch);
+}
 void run(const AttentionTask<BFloat16>& t, float* scratch) {
   kernels().attention_bf16(t, scratch);
 }
@@ -25,10 +29,12 @@ void reference::attention(HostView<float, 3> out, HostView<const float, 3> q,
   check_attention(out.shape, q.shape, k.shape, v.shape);
   const auto [n_tokens, n_heads, head_dim] = q.shape;
   const auto [kv_len, n_kv_heads, unused] = k.shape;
-  std::vector<float> p(static_cast<std::size_t>(kv_len));  // scores, then weights of the keys
+  std::vector<float> p(
+      static_cast<std::size_t>(kv_len));  // scores, then weights of the keys
   for (std::int64_t t = 0; t < n_tokens; ++t)
     for (std::int64_t h = 0; h < n_heads; ++h) {
-      const std::int64_t visible = kv_len - n_tokens + t + 1, group = h / (n_heads / n_kv_heads);
+      const std::int64_t visible = kv_len - n_tokens + t + 1,
+                         group = h / (n_heads / n_kv_heads);
       float largest = -INFINITY;
       for (std::int64_t s = 0; s < visible; ++s) {
         float score = 0;
@@ -55,14 +61,16 @@ void attention(HostView<float, 3> out, HostView<const float, 3> q, HostView<cons
   check_attention(out.shape, q.shape, k.shape, v.shape);
   const auto [n_tokens, n_heads, head_dim] = q.shape;
   const auto [kv_len, n_kv_heads, unused] = k.shape;
-  // Rows share the loaded keys and values; more than these push each other out of the cache.
+  // Rows share the loaded keys and values; more than these push each other out of the
+  // cache.
   constexpr std::int64_t kRows = 32;
   const std::int64_t per_task = std::max<std::int64_t>(1, kRows / (n_heads / n_kv_heads));
   const std::int64_t token_tasks = (n_tokens + per_task - 1) / per_task;
-  AttentionTask<KV> task{out.data, q.data, k.data, v.data, n_tokens, n_heads,
-                         head_dim, kv_len, n_kv_heads, scale, 0, 0, 0};
+  AttentionTask<KV> task{out.data, q.data,     k.data, v.data, n_tokens, n_heads, head_dim,
+                         kv_len,   n_kv_heads, scale,  0,      0,        0};
   const std::int64_t work = per_task * (n_heads / n_kv_heads) * kv_len * head_dim;
-  const std::int64_t grain = std::max<std::int64_t>(1, kElementsPerTask / std::max<std::int64_t>(1, work));
+  const std::int64_t grain =
+      std::max<std::int64_t>(1, kElementsPerTask / std::max<std::int64_t>(1, work));
   const std::int64_t groups = n_kv_heads, tokens = n_tokens;
   parallel_for(groups * token_tasks, grain, [&](std::int64_t begin, std::int64_t end) {
     thread_local std::vector<float> scratch;
@@ -78,11 +86,12 @@ void attention(HostView<float, 3> out, HostView<const float, 3> q, HostView<cons
   });
 }
 
-#define LAB_INSTANTIATE(KV)                                                               \
-  template void attention<KV>(HostView<float, 3>, HostView<const float, 3>,               \
-                              HostView<const KV, 3>, HostView<const KV, 3>, float);       \
-  template void reference::attention<KV>(HostView<float, 3>, HostView<const float, 3>,    \
-                                         HostView<const KV, 3>, HostView<const KV, 3>, float);
+#define LAB_INSTANTIATE(KV)                                                            \
+  template void attention<KV>(HostView<float, 3>, HostView<const float, 3>,            \
+                              HostView<const KV, 3>, HostView<const KV, 3>, float);    \
+  template void reference::attention<KV>(HostView<float, 3>, HostView<const float, 3>, \
+                                         HostView<const KV, 3>, HostView<const KV, 3>, \
+                                         float);
 LAB_INSTANTIATE(float)
 LAB_INSTANTIATE(Half)
 LAB_INSTANTIATE(BFloat16)

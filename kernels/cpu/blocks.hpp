@@ -23,7 +23,8 @@ T read(const std::uint8_t* p) {
   return v;
 }
 
-// In the K formats, bits of four blocks of 32 share a byte: `plane` is the block's place in it.
+// In the K formats, bits of four blocks of 32 share a byte: `plane` is the block's place in
+// it.
 
 inline void q2_k_codes(const std::uint8_t* b, int block, std::uint8_t* code) {
   const std::uint8_t* qs = b + 16 + 32 * (block / 4);

@@ -9,7 +9,8 @@ namespace {
 
 /// "(n_tokens=5, model_dim=128)"
 template <std::size_t N>
-std::string described(const std::array<const char*, N>& names, const Extents<int(N)>& shape) {
+std::string described(const std::array<const char*, N>& names,
+                      const Extents<int(N)>& shape) {
   std::string text = "(";
   for (std::size_t i = 0; i < N; ++i)
     text += fmt::format("{}{}={}", i ? ", " : "", names[i], shape[i]);
@@ -27,9 +28,10 @@ constexpr std::array<const char*, 3> kKey = {"kv_len", "n_kv_heads", "head_dim"}
 
 template <std::size_t N>
 void same_shape(const char* op, const std::array<const char*, N>& names, const char* a,
-                const Extents<int(N)>& a_shape, const char* b, const Extents<int(N)>& b_shape) {
-  LAB_CHECK(a_shape == b_shape, "{}: {} is {} but {} is {}; give both the same shape", op, a,
-            described(names, a_shape), b, described(names, b_shape));
+                const Extents<int(N)>& a_shape, const char* b,
+                const Extents<int(N)>& b_shape) {
+  LAB_CHECK(a_shape == b_shape, "{}: {} is {} but {} is {}; give both the same shape", op,
+            a, described(names, a_shape), b, described(names, b_shape));
 }
 
 }  // namespace
@@ -38,19 +40,21 @@ void check_embedding(Extents<2> out, Extents<1> ids, DType dtype, std::int64_t v
                      std::int64_t model_dim) {
   LAB_CHECK(ids[0] == out[0], "embedding: ids has n_tokens={} but out is {}", ids[0],
             described(kTokensDim, out));
-  LAB_CHECK(model_dim == out[1], "embedding: table is (vocab_size={}, model_dim={}) but out is {}",
-            vocab_size, model_dim, described(kTokensDim, out));
+  LAB_CHECK(model_dim == out[1],
+            "embedding: table is (vocab_size={}, model_dim={}) but out is {}", vocab_size,
+            model_dim, described(kTokensDim, out));
   const std::int64_t block = dtype_info(dtype).block_size;
   LAB_CHECK(model_dim % block == 0,
-            "embedding: table has model_dim={} but {} stores rows in blocks of {}", model_dim,
-            name(dtype), block);
+            "embedding: table has model_dim={} but {} stores rows in blocks of {}",
+            model_dim, name(dtype), block);
 }
 
 void check_ids(HostView<const std::int32_t, 1> ids, std::int64_t vocab_size) {
   for (std::int64_t t = 0; t < ids.shape[0]; ++t)
-    LAB_CHECK(ids[t] >= 0 && ids[t] < vocab_size,
-              "embedding: ids[{}] is {} but the table has vocab_size={}; give ids from 0 to {}",
-              t, ids[t], vocab_size, vocab_size - 1);
+    LAB_CHECK(
+        ids[t] >= 0 && ids[t] < vocab_size,
+        "embedding: ids[{}] is {} but the table has vocab_size={}; give ids from 0 to {}",
+        t, ids[t], vocab_size, vocab_size - 1);
 }
 
 void check_dequantize(Extents<1> out, DType dtype) {
@@ -84,12 +88,12 @@ void check_rope(Extents<3> x, Extents<2> cos, Extents<2> sin) {
 }
 
 void check_weights(DType dtype, std::int64_t rows, std::int64_t cols) {
-  LAB_CHECK(rows >= 0 && cols >= 0, "linear: weights are (out={}, in={}); give sizes >= 0", rows,
-            cols);
+  LAB_CHECK(rows >= 0 && cols >= 0, "linear: weights are (out={}, in={}); give sizes >= 0",
+            rows, cols);
   const std::int64_t block = dtype_info(dtype).block_size;
   LAB_CHECK(cols % block == 0,
-            "linear: weights are (out={}, in={}) but {} stores rows in blocks of {}", rows, cols,
-            name(dtype), block);
+            "linear: weights are (out={}, in={}) but {} stores rows in blocks of {}", rows,
+            cols, name(dtype), block);
 }
 
 void check_linear(Extents<2> y, Extents<2> x, std::int64_t rows, std::int64_t cols) {

@@ -9,7 +9,9 @@
 namespace lab::cpu {
 namespace {
 
-void convert_elements(float* out, const float* in, std::int64_t n) { std::copy_n(in, n, out); }
+void convert_elements(float* out, const float* in, std::int64_t n) {
+  std::copy_n(in, n, out);
+}
 void convert_elements(Half* out, const float* in, std::int64_t n) {
   kernels().to_half(out, in, n);
 }
@@ -33,7 +35,7 @@ void convert(HostView<To, 1> out, HostView<const float, 1> in) {
   });
 }
 
-#define LAB_INSTANTIATE(To)                                          \
+#define LAB_INSTANTIATE(To)                                             \
   template void convert<To>(HostView<To, 1>, HostView<const float, 1>); \
   template void reference::convert<To>(HostView<To, 1>, HostView<const float, 1>);
 LAB_INSTANTIATE(float)

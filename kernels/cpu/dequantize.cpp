@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <cstring>
 
-
 #include "blocks.hpp"
 #include "lab/core/half.hpp"
 #include "lab/core/parallel.hpp"
@@ -17,8 +16,8 @@
 //   Q5_1    h d | h m | u32 qh | qs[16]              y = code * d + m
 //   Q8_0    h d | i8 qs[32]                          y = code * d
 //   IQ4_NL  h d | qs[16]                             y = d * kIq4Codes[code]
-//     In all of these byte j of qs holds weight j (low nibble) and j + 16 (high nibble), and
-//     bit j of qh is the fifth bit of weight j.
+//     In all of these byte j of qs holds weight j (low nibble) and j + 16 (high nibble),
+//     and bit j of qh is the fifth bit of weight j.
 //   Q2_K    scales[16] | qs[64] | h d | h dmin       y = (d * scale) * code - dmin * min
 //   Q3_K    hmask[32] | qs[64] | scales[12] | h d    y = d * (scale - 32) * code
 //   Q4_K    h d | h dmin | scales[12] | qs[128]      y = (d * scale) * code - dmin * min
@@ -113,11 +112,14 @@ void q6_k(float* y, const Byte* b) {
 
 void f32(float* y, const Byte* b) { std::memcpy(y, b, sizeof(float)); }
 void f16(float* y, const Byte* b) { *y = half_at(b); }
-void bf16(float* y, const Byte* b) { *y = to_float(BFloat16{blocks::read<std::uint16_t>(b)}); }
+void bf16(float* y, const Byte* b) {
+  *y = to_float(BFloat16{blocks::read<std::uint16_t>(b)});
+}
 
 using Decode = void (*)(float* y, const Byte* block);
-constexpr Decode kDecode[kDTypeCount] = {f32,  f16,  bf16, q4_0,         q4_1,        q5_0, q5_1,
-                                         q8_0, q2_k, q3_k, q45_k<false>, q45_k<true>, q6_k, iq4_nl};
+constexpr Decode kDecode[kDTypeCount] = {f32,          f16,         bf16, q4_0,  q4_1,
+                                         q5_0,         q5_1,        q8_0, q2_k,  q3_k,
+                                         q45_k<false>, q45_k<true>, q6_k, iq4_nl};
 
 }  // namespace
 
@@ -125,17 +127,20 @@ void reference::dequantize(HostView<float, 1> out, DType dtype, const std::byte*
   check_dequantize(out.shape, dtype);
   const DTypeInfo& info = dtype_info(dtype);
   const Byte* block = reinterpret_cast<const Byte*>(data);
-  for (std::int64_t i = 0; i < out.shape[0]; i += info.block_size, block += info.block_bytes)
+  for (std::int64_t i = 0; i < out.shape[0];
+       i += info.block_size, block += info.block_bytes)
     kDecode[static_cast<int>(dtype)](out.data + i, block);
 }
 
 void dequantize(HostView<float, 1> out, DType dtype, const std::byte* data) {
   check_dequantize(out.shape, dtype);
   constexpr std::int64_t kPiece = 4096;  // a multiple of every block size
-  parallel_for((out.shape[0] + kPiece - 1) / kPiece, 16, [&](std::int64_t begin, std::int64_t end) {
-    const std::int64_t first = begin * kPiece, last = std::min(end * kPiece, out.shape[0]);
-    reference::dequantize(out.rows(first, last), dtype, data + row_bytes(dtype, first));
-  });
+  parallel_for(
+      (out.shape[0] + kPiece - 1) / kPiece, 16, [&](std::int64_t begin, std::int64_t end) {
+        const std::int64_t first = begin * kPiece,
+                           last = std::min(end * kPiece, out.shape[0]);
+        reference::dequantize(out.rows(first, last), dtype, data + row_bytes(dtype, first));
+      });
 }
 
 }  // namespace lab::cpu

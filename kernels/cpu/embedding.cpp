@@ -18,7 +18,8 @@ void embedding(HostView<float, 2> out, HostView<const std::int32_t, 1> ids,
                HostWeightView table) {
   check_embedding(out.shape, ids.shape, table.dtype, table.rows, table.cols);
   check_ids(ids, table.rows);
-  // A row is 1/rows of what the first linear layer reads: decoding it needs no speed of its own.
+  // A row is 1/rows of what the first linear layer reads: decoding it needs no speed of its
+  // own.
   parallel_for(ids.shape[0], 16, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t t = begin; t < end; ++t)
       reference::dequantize(out[t], table.dtype, table.row(ids[t]));

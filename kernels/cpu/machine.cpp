@@ -21,7 +21,8 @@ double best_rate(int passes, Work&& work) {
   for (int i = 0; i < passes; ++i) {
     const auto start = Clock::now();
     const double done = work();
-    best = std::max(best, done / std::chrono::duration<double>(Clock::now() - start).count());
+    best =
+        std::max(best, done / std::chrono::duration<double>(Clock::now() - start).count());
   }
   return best;
 }
@@ -50,7 +51,8 @@ double read_bandwidth(std::size_t bytes) {
 }
 
 double flop_peak() {
-  const int tasks = 8 * n_threads();  // more than threads, so that a disturbed one does less
+  const int tasks =
+      8 * n_threads();  // more than threads, so that a disturbed one does less
   return best_rate(10, [&] {
     std::vector<double> done(std::size_t(tasks), 0.0);
     parallel_for(tasks, 1, [&](std::int64_t begin, std::int64_t end) {

@@ -45,8 +45,7 @@ struct Lane {
   void put_fifth(const Byte* code, int shift) {
     std::uint32_t plane = 0;
     for (int n = 0; n < 8; ++n)
-      for (int i = 0; i < 4; ++i)
-        plane |= ((code[4 * n + i] >> shift) & 1u) << (8 * i + n);
+      for (int i = 0; i < 4; ++i) plane |= ((code[4 * n + i] >> shift) & 1u) << (8 * i + n);
     put(plane);
   }
 };
@@ -134,12 +133,20 @@ void pack_q6_k(const Byte* b, std::int64_t, Lane lane) {
 
 /// One unit of one row: `cols` columns from `block`.
 using Pack = void (*)(const Byte* block, std::int64_t cols, Lane lane);
-constexpr Pack kPack[kDTypeCount] = {
-    pack_float<std::uint32_t>, pack_float<std::uint16_t>, pack_bf16,
-    pack_block<1, false, 4>,   pack_block<2, false, 4>,   pack_block<1, true, 4>,
-    pack_block<2, true, 4>,    pack_block<1, false, 8>,   pack_q2_k,
-    pack_q3_k,                 pack_q45_k<false>,         pack_q45_k<true>,
-    pack_q6_k,                 pack_block<1, false, 4>};
+constexpr Pack kPack[kDTypeCount] = {pack_float<std::uint32_t>,
+                                     pack_float<std::uint16_t>,
+                                     pack_bf16,
+                                     pack_block<1, false, 4>,
+                                     pack_block<2, false, 4>,
+                                     pack_block<1, true, 4>,
+                                     pack_block<2, true, 4>,
+                                     pack_block<1, false, 8>,
+                                     pack_q2_k,
+                                     pack_q3_k,
+                                     pack_q45_k<false>,
+                                     pack_q45_k<true>,
+                                     pack_q6_k,
+                                     pack_block<1, false, 4>};
 
 void pack_tile(HostWeightView w, std::int64_t tile, Byte* out) {
   const Pack pack_unit = kPack[static_cast<int>(w.dtype)];
@@ -150,7 +157,8 @@ void pack_tile(HostWeightView w, std::int64_t tile, Byte* out) {
   for (std::int64_t u = 0; u < units; ++u, out += unit_bytes(w.dtype)) {
     const std::int64_t cols = std::min(per_unit, w.cols - u * per_unit);
     for (int r = 0; r < rows && cols > 0; ++r) {
-      const std::byte* from = w.row(tile * kTileRows + r) + row_bytes(w.dtype, u * per_unit);
+      const std::byte* from =
+          w.row(tile * kTileRows + r) + row_bytes(w.dtype, u * per_unit);
       pack_unit(reinterpret_cast<const Byte*>(from), cols, {out, r});
     }
   }

@@ -16,7 +16,8 @@ void reference::rms_norm(HostView<float, 2> out, HostView<const float, 2> x,
     float squares = 0;
     for (std::int64_t d = 0; d < model_dim; ++d) squares += x[t][d] * x[t][d];
     const float scale = 1.0f / std::sqrt(squares / float(model_dim) + eps);
-    for (std::int64_t d = 0; d < model_dim; ++d) out[t].data[d] = x[t][d] * scale * weight[d];
+    for (std::int64_t d = 0; d < model_dim; ++d)
+      out[t].data[d] = x[t][d] * scale * weight[d];
   }
 }
 
@@ -25,7 +26,7 @@ void rms_norm(HostView<float, 2> out, HostView<const float, 2> x,
   check_rms_norm(out.shape, x.shape, weight.shape);
   const std::int64_t model_dim = x.shape[1];
   for_rows(x.shape[0], model_dim, [&](std::int64_t t) {
-      kernels().rms_norm(out[t].data, x[t].data, weight.data, model_dim, eps);
+    kernels().rms_norm(out[t].data, x[t].data, weight.data, model_dim, eps);
   });
 }
 

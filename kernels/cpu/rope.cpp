@@ -22,12 +22,13 @@ void reference::rope_angles(HostView<float, 2> cos, HostView<float, 2> sin,
 }
 
 void rope_angles(HostView<float, 2> cos, HostView<float, 2> sin,
-                 HostView<const std::int32_t, 1> positions, HostView<const float, 1> inv_freq) {
+                 HostView<const std::int32_t, 1> positions,
+                 HostView<const float, 1> inv_freq) {
   check_rope_angles(cos.shape, sin.shape, positions.shape, inv_freq.shape);
   // Once per forward pass, for all layers and heads: the library's cos and sin will do.
   parallel_for(positions.shape[0], 32, [&](std::int64_t begin, std::int64_t end) {
-    reference::rope_angles(cos.rows(begin, end), sin.rows(begin, end), positions.rows(begin, end),
-                           inv_freq);
+    reference::rope_angles(cos.rows(begin, end), sin.rows(begin, end),
+                           positions.rows(begin, end), inv_freq);
   });
 }
 

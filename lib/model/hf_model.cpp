@@ -125,6 +125,48 @@ std::vector<std::int32_t> read_ids(const json& object, const char* key,
   return ids;
 }
 
+/// The token that `key` names, as a text or as {"content": text}.
+void read_token(std::optional<std::int32_t>& id, const Vocab& vocab, const json& object,
+                const char* key) {
+  const json* value = find(object, key);
+  if (value != nullptr && value->is_object()) value = find(*value, "content");
+  if (value == nullptr) return;
+  LAB_CHECK(value->is_string(), "tokenizer_config.json: '{}' is {}, expected a text", key,
+            shown(*value));
+  const auto it = std::ranges::find(vocab.tokens, value->get_ref<const std::string&>());
+  LAB_CHECK(it != vocab.tokens.end(),
+            "tokenizer_config.json: '{}' is {}, which is not a token of tokenizer.json",
+            key, shown(*value));
+  id = static_cast<std::int32_t>(it - vocab.tokens.begin());
+}
+
+/// @return the template: a text, or of a list of named ones "default"
+std::string chat_template(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  LAB_CHECK(value.is_array(),
+            "tokenizer_config.json: 'chat_template' is neither a text nor a list");
+  for (const json& item : value)
+    if (item.is_object() && item.value("name", json()) == "default" &&
+        item.value("template", json()).is_string())
+      return item["template"].get<std::string>();
+  return "";
+}
+
+void read_tokenizer_config(Vocab& vocab, const json& config) {
+  read_token(vocab.bos, vocab, config, "bos_token");
+  read_token(vocab.eos, vocab, config, "eos_token");
+  read_token(vocab.unknown, vocab, config, "unk_token");
+  read_token(vocab.padding, vocab, config, "pad_token");
+  if (const json* add_bos = find(config, "add_bos_token")) {
+    LAB_CHECK(add_bos->is_boolean(),
+              "tokenizer_config.json: 'add_bos_token' is {}, expected true or false",
+              shown(*add_bos));
+    vocab.add_bos = add_bos->get<bool>();
+  }
+  if (const json* value = find(config, "chat_template"))
+    vocab.chat_template = chat_template(*value);
+}
+
 }  // namespace
 
 Config config_from_hf(std::string_view config_json, const Checkpoint& checkpoint) {
@@ -173,16 +215,22 @@ Config config_from_hf(std::string_view config_json, const Checkpoint& checkpoint
 Vocab vocab_from_hf(const std::filesystem::path& folder) {
   Vocab v = load_hf_vocab(folder / "tokenizer.json");
   std::vector<std::int32_t> endings;
-  // The later file is the more specific: it knows what ends an answer, not only a text.
+  // Each file knows better than the one before it what the tokenizer really uses.
   for (const char* name : {"config.json", "generation_config.json"}) {
     if (!std::filesystem::exists(folder / name)) continue;
     const json object = detail::read_json_file(folder / name);
     const auto bos = read_ids(object, "bos_token_id", v.tokens.size());
     const auto eos = read_ids(object, "eos_token_id", v.tokens.size());
-    if (!v.bos && !bos.empty()) v.bos = bos.front();
-    if (!v.eos && !eos.empty()) v.eos = eos.front();
+    if (!bos.empty()) v.bos = bos.front();
+    if (!eos.empty()) v.eos = eos.front();
     endings.insert(endings.end(), eos.begin(), eos.end());
   }
+  if (const auto path = folder / "tokenizer_config.json"; std::filesystem::exists(path))
+    read_tokenizer_config(v, detail::read_json_file(path));
+  if (const auto path = folder / "chat_template.jinja"; std::filesystem::exists(path))
+    v.chat_template = detail::read_text_file(path);
+  LAB_CHECK(!v.add_bos || v.bos.has_value(),
+            "tokenizer_config.json asks for a bos token before the text, but names none");
   detail::set_end_of_generation(v, endings);
   return v;
 }

@@ -20,7 +20,7 @@ namespace lab {
 ///   scalings)
 Config config_from_hf(std::string_view config_json, const Checkpoint& checkpoint);
 
-/// Reads tokenizer.json, then the special tokens from config.json, generation_config.json
+/// Reads tokenizer.json, then the special tokens from config.json, generation_config.json and
 /// and tokenizer_config.json and the chat template, as far as those files exist.
 /// @param folder  holds tokenizer.json
 /// @throws Error if a file is not valid

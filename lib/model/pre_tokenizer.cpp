@@ -76,7 +76,7 @@ PreTokenizer::PreTokenizer(const std::string& name) {
       source != nullptr,
       "the model asks for the pre-tokenizer {}, but only gpt-2, smollm, llama-bpe and "
       "qwen2 are known: use a model with one of these",
-      name);
+      detail::quote(name));
   int error = 0;
   PCRE2_SIZE where = 0;
   auto pattern = std::make_unique<Pattern>();

@@ -1,6 +1,8 @@
 """What the tests of the exercises share."""
+import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -57,11 +59,31 @@ class Linked:
                    self.chain.folder / "main.o", *self.chain.libraries, "-o", binary])
 
 
-def lab(*arguments, root=ROOT, **options):
+COPIED = ("lab", "packages.txt", "CMakePresets.json", "README.md", "CMakeLists.txt", "tools",
+          "exercises", "chapters", "docs")
+
+
+def copy_of_the_tree(folder):
+    """The parts of the repository that ./lab needs, with what is compiled once shared."""
+    folder = pathlib.Path(folder)
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns(
+                "__pycache__", "measurements"))
+        else:
+            shutil.copy(ROOT / name, folder / name)
+    own = folder / "build" / "exercises"
+    own.mkdir(parents=True)
+    shared = toolchain().folder
+    (own / shared.name).symlink_to(shared)
+    return folder
+
+
+def lab(*arguments, root=ROOT):
     """Runs ./lab as a user does."""
     return subprocess.run([sys.executable, "-B", root / "lab", *map(str, arguments)],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          check=False, **options)
+                          env={**os.environ, "LAB_SKIP_PACKAGES": "1"}, check=False)
 
 
 def failing(binary, tests):

@@ -1,5 +1,5 @@
-#include "kernels/support.hpp"
 #include "lab/kernels/add.hpp"
+#include "kernels/support.hpp"
 #include "lab/kernels/check.hpp"
 
 using namespace lab;
@@ -34,10 +34,12 @@ TEST_CASE("add says which shapes disagree") {
       return message_of([&] { f({v.data(), out}, {v.data(), {2, 3}}, {v.data(), b}); });
     };
     CHECK(run({2, 4}, {2, 3}) ==
-          "add: out is (n_tokens=2, model_dim=4) but a is (n_tokens=2, model_dim=3); give both "
+          "add: out is (n_tokens=2, model_dim=4) but a is (n_tokens=2, model_dim=3); give "
+          "both "
           "the same shape");
     CHECK(run({2, 3}, {1, 3}) ==
-          "add: a is (n_tokens=2, model_dim=3) but b is (n_tokens=1, model_dim=3); give both the "
+          "add: a is (n_tokens=2, model_dim=3) but b is (n_tokens=1, model_dim=3); give "
+          "both the "
           "same shape");
   }
 }

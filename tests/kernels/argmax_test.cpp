@@ -1,5 +1,5 @@
-#include "kernels/support.hpp"
 #include "lab/kernels/argmax.hpp"
+#include "kernels/support.hpp"
 
 using namespace lab;
 using namespace lab::test;
@@ -7,7 +7,8 @@ using namespace lab::test;
 namespace {
 
 /// Checks every version on x (n_tokens, n) against `expected`.
-void check_all(const std::vector<float>& x, std::int64_t n, const std::vector<std::int32_t>& expected) {
+void check_all(const std::vector<float>& x, std::int64_t n,
+               const std::vector<std::int32_t>& expected) {
   const std::int64_t n_tokens = std::int64_t(expected.size());
   const auto check = [&](const auto& f) {
     Guarded<std::int32_t> out(n_tokens);
@@ -43,10 +44,14 @@ TEST_CASE("argmax refuses NaN and names the row") {
     x[std::size_t(34 + at)] = NAN;
     std::vector<std::int32_t> out(3);
     const std::string expected = fmt::format(
-        "argmax: x[1][{}] is NaN, so row 1 has no largest element; look for the operation that "
-        "produced it", at);
+        "argmax: x[1][{}] is NaN, so row 1 has no largest element; look for the operation "
+        "that "
+        "produced it",
+        at);
     const auto run = [&](const auto& f) {
-      return message_of([&] { f(HostView<std::int32_t, 1>{out.data(), {3}}, view_of(x, {3, 34})); });
+      return message_of([&] {
+        f(HostView<std::int32_t, 1>{out.data(), {3}}, view_of(x, {3, 34}));
+      });
     };
     CHECK(run(cpu::reference::argmax) == expected);
     each_instruction_set([&] { CHECK(run(cpu::argmax) == expected); });
@@ -57,9 +62,12 @@ TEST_CASE("argmax says which shapes disagree") {
   std::vector<float> v(64);
   std::int32_t i[4];
   for (const auto& f : {cpu::argmax, cpu::reference::argmax}) {
-    CHECK(message_of([&] { f({i, {3}}, {v.data(), {2, 3}}); }) ==
-          "argmax: out has n_tokens=3 but x is (n_tokens=2, vocab_size=3)");
-    CHECK(message_of([&] { f({i, {2}}, {v.data(), {2, 0}}); }) ==
+    CHECK(message_of([&] {
+            f({i, {3}}, {v.data(), {2, 3}});
+          }) == "argmax: out has n_tokens=3 but x is (n_tokens=2, vocab_size=3)");
+    CHECK(message_of([&] {
+            f({i, {2}}, {v.data(), {2, 0}});
+          }) ==
           "argmax: x is (n_tokens=2, vocab_size=0); a row needs at least one element");
   }
 }

@@ -1,5 +1,5 @@
-#include "kernels/support.hpp"
 #include "lab/kernels/attention.hpp"
+#include "kernels/support.hpp"
 #include "lab/kernels/check.hpp"
 
 using namespace lab;
@@ -9,7 +9,9 @@ namespace {
 
 struct Case {
   std::int64_t T, S, H, K, Dh;
-  std::string name() const { return fmt::format("T={} S={} H={} K={} Dh={}", T, S, H, K, Dh); }
+  std::string name() const {
+    return fmt::format("T={} S={} H={} K={} Dh={}", T, S, H, K, Dh);
+  }
 };
 
 template <class KV>
@@ -19,7 +21,8 @@ struct Problem {
   std::vector<KV> k, v;
   float scale;
 
-  explicit Problem(Case shape, float magnitude = 1) : c(shape), scale(1 / std::sqrt(float(c.Dh))) {
+  explicit Problem(Case shape, float magnitude = 1)
+      : c(shape), scale(1 / std::sqrt(float(c.Dh))) {
     Rng rng(21);
     q = random_floats(rng, c.T * c.H * c.Dh, magnitude);
     for (std::int64_t i = 0; i < c.S * c.K * c.Dh; ++i) {
@@ -53,18 +56,21 @@ std::vector<float> textbook(const Problem<KV>& p) {
       for (std::int64_t d = 0; d < Dh; ++d) {
         double mixed = 0;
         for (std::size_t s = 0; s < w.size(); ++s)
-          mixed += w[s] * double(to_float(p.v[(s * std::size_t(K) + std::size_t(g)) * std::size_t(Dh) + std::size_t(d)]));
+          mixed +=
+              w[s] *
+              double(to_float(p.v[(s * std::size_t(K) + std::size_t(g)) * std::size_t(Dh) +
+                                  std::size_t(d)]));
         out.push_back(float(mixed / sum));
       }
     }
   return out;
 }
 
-const Case kCases[] = {
-    {1, 1, 1, 1, 32},  {1, 31, 4, 2, 64},   {1, 1025, 9, 3, 64}, {1, 127, 8, 1, 128},
-    {3, 33, 6, 2, 32}, {31, 31, 8, 2, 64},  {33, 127, 4, 4, 64}, {40, 40, 3, 1, 16},
-    {5, 20, 2, 1, 2},  {7, 50, 4, 2, 80},   {2, 17, 12, 1, 34},  {1, 16, 2, 2, 256},
-    {4, 19, 5, 5, 31}};
+const Case kCases[] = {{1, 1, 1, 1, 32},    {1, 31, 4, 2, 64},  {1, 1025, 9, 3, 64},
+                       {1, 127, 8, 1, 128}, {3, 33, 6, 2, 32},  {31, 31, 8, 2, 64},
+                       {33, 127, 4, 4, 64}, {40, 40, 3, 1, 16}, {5, 20, 2, 1, 2},
+                       {7, 50, 4, 2, 80},   {2, 17, 12, 1, 34}, {1, 16, 2, 2, 256},
+                       {4, 19, 5, 5, 31}};
 
 template <class KV>
 void check_case(const Case& c, float magnitude) {
@@ -74,12 +80,14 @@ void check_case(const Case& c, float magnitude) {
   const std::int64_t n = c.T * c.H * c.Dh;
   const double absolute = 1e-5 * magnitude;
   Guarded<float> plain(n);
-  cpu::reference::attention<KV>(plain.view({c.T, c.H, c.Dh}), p.queries(), p.keys(), p.values(), p.scale);
+  cpu::reference::attention<KV>(plain.view({c.T, c.H, c.Dh}), p.queries(), p.keys(),
+                                p.values(), p.scale);
   REQUIRE(mismatch(plain.data(), expected.data(), n, absolute, 1e-4) == "");
   REQUIRE(plain.intact());
   each_instruction_set([&] {
     Guarded<float> out(n);
-    cpu::attention<KV>(out.view({c.T, c.H, c.Dh}), p.queries(), p.keys(), p.values(), p.scale);
+    cpu::attention<KV>(out.view({c.T, c.H, c.Dh}), p.queries(), p.keys(), p.values(),
+                       p.scale);
     REQUIRE(mismatch(out.data(), expected.data(), n, absolute, 1e-4) == "");
     REQUIRE(out.intact());
   });
@@ -102,7 +110,8 @@ TEST_CASE("a query's result is the same bits alone, in a chunk and in a whole pr
   each_instruction_set([&] {
     Guarded<float> whole(50 * 6 * 64);
     set_n_threads(2);
-    cpu::attention<float>(whole.view({50, 6, 64}), p.queries(), p.keys(), p.values(), p.scale);
+    cpu::attention<float>(whole.view({50, 6, 64}), p.queries(), p.keys(), p.values(),
+                          p.scale);
     set_n_threads(1);
     for (const std::int64_t n : {1, 3, 7, 16})
       for (std::int64_t t = 0; t + n <= 50; t += 5) {
@@ -119,14 +128,18 @@ TEST_CASE("a NaN key or value reaches the queries that see it, and no earlier on
   const Case c{20, 30, 4, 2, 32};
   for (const bool in_key : {true, false}) {
     Problem<float> p(c);
-    (in_key ? p.k : p.v)[(25 * 2 + 1) * 32 + 3] = NAN;  // position 25 is query 15; kv head 1
+    (in_key ? p.k : p.v)[(25 * 2 + 1) * 32 + 3] =
+        NAN;  // position 25 is query 15; kv head 1
     each_instruction_set([&] {
       Guarded<float> out(20 * 4 * 32);
-      cpu::attention<float>(out.view({20, 4, 32}), p.queries(), p.keys(), p.values(), p.scale);
+      cpu::attention<float>(out.view({20, 4, 32}), p.queries(), p.keys(), p.values(),
+                            p.scale);
       for (std::int64_t i = 0; i < out.size(); ++i) {
         const bool sees = i / (4 * 32) >= 15 && i / 32 % 4 >= 2;
-        if (in_key || i % 32 == 3) REQUIRE(std::isnan(out[i]) == sees);
-        else REQUIRE(std::isfinite(out[i]));
+        if (in_key || i % 32 == 3)
+          REQUIRE(std::isnan(out[i]) == sees);
+        else
+          REQUIRE(std::isfinite(out[i]));
       }
     });
   }
@@ -155,22 +168,29 @@ TEST_CASE("attention says which shapes disagree") {
     });
   };
   CHECK(run({2, 4, 4, 2, 8}, {2, 4, 9}, {4, 2, 8}) ==
-        "attention: out is (n_tokens=2, n_heads=4, head_dim=9) but q is (n_tokens=2, n_heads=4, "
+        "attention: out is (n_tokens=2, n_heads=4, head_dim=9) but q is (n_tokens=2, "
+        "n_heads=4, "
         "head_dim=8); give both the same shape");
   CHECK(run({2, 4, 4, 2, 8}, {2, 4, 8}, {5, 2, 8}) ==
-        "attention: k is (kv_len=4, n_kv_heads=2, head_dim=8) but v is (kv_len=5, n_kv_heads=2, "
+        "attention: k is (kv_len=4, n_kv_heads=2, head_dim=8) but v is (kv_len=5, "
+        "n_kv_heads=2, "
         "head_dim=8); give both the same shape");
   CHECK(run({2, 4, 4, 3, 8}, {2, 4, 8}, {4, 3, 8}) ==
-        "attention: k is (kv_len=4, n_kv_heads=3, head_dim=8) but q is (n_tokens=2, n_heads=4, "
+        "attention: k is (kv_len=4, n_kv_heads=3, head_dim=8) but q is (n_tokens=2, "
+        "n_heads=4, "
         "head_dim=8); n_heads must be a multiple of n_kv_heads");
   CHECK(run({5, 4, 4, 2, 8}, {5, 4, 8}, {4, 2, 8}) ==
-        "attention: k is (kv_len=4, n_kv_heads=2, head_dim=8) but q is (n_tokens=5, n_heads=4, "
-        "head_dim=8); kv_len >= n_tokens >= 1 is needed, since the queries are the last positions");
-  CHECK_THAT(run({0, 4, 4, 2, 8}, {0, 4, 8}, {4, 2, 8}), ContainsSubstring("n_tokens >= 1"));
+        "attention: k is (kv_len=4, n_kv_heads=2, head_dim=8) but q is (n_tokens=5, "
+        "n_heads=4, "
+        "head_dim=8); kv_len >= n_tokens >= 1 is needed, since the queries are the last "
+        "positions");
+  CHECK_THAT(run({0, 4, 4, 2, 8}, {0, 4, 8}, {4, 2, 8}),
+             ContainsSubstring("n_tokens >= 1"));
   CHECK_THAT(run({2, 4, 4, 0, 8}, {2, 4, 8}, {4, 0, 8}), ContainsSubstring("multiple"));
   CHECK(message_of([&] {
           cpu::reference::attention<float>({x.data(), {1, 1, 8}}, {x.data(), {1, 1, 8}},
                                            {x.data(), {1, 1, 9}}, {x.data(), {1, 1, 9}}, 1);
-        }) == "attention: k is (kv_len=1, n_kv_heads=1, head_dim=9) but q is (n_tokens=1, "
-              "n_heads=1, head_dim=8); give both the same head_dim");
+        }) ==
+        "attention: k is (kv_len=1, n_kv_heads=1, head_dim=9) but q is (n_tokens=1, "
+        "n_heads=1, head_dim=8); give both the same head_dim");
 }

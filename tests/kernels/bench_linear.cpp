@@ -1,5 +1,6 @@
-// Speed of the linear layer for each format: decoding (T = 1, weights larger than the caches)
-// as a share of the memory bandwidth, and T = 8, 64, 512 as a share of the peak of arithmetic.
+// Speed of the linear layer for each format: decoding (T = 1, weights larger than the
+// caches) as a share of the memory bandwidth, and T = 8, 64, 512 as a share of the peak of
+// arithmetic.
 //     bench_linear [threads] [instruction set] [format]
 #include <fmt/format.h>
 
@@ -19,7 +20,8 @@ using namespace lab;
 namespace {
 
 double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 /// The best of `rounds`: a busy machine only makes a run slower.
@@ -54,14 +56,16 @@ void measure(DType dtype, double bandwidth, double peak) {
     layer({y.data(), {n, kRows}}, {x.data(), {n, kCols}});
   };
   const double rate = double(bytes) / best_seconds(5, [&] {
-    for (const cpu::Linear& layer : layers) apply(layer, 1);
-  });
-  std::string line = fmt::format("{:6} pack {:5.2f} GB/s  T=1 {:6.2f} GB/s ({:3.0f} %)", name(dtype),
-                                 pack_rate * 1e-9, rate * 1e-9, 100 * rate / bandwidth);
+                        for (const cpu::Linear& layer : layers) apply(layer, 1);
+                      });
+  std::string line =
+      fmt::format("{:6} pack {:5.2f} GB/s  T=1 {:6.2f} GB/s ({:3.0f} %)", name(dtype),
+                  pack_rate * 1e-9, rate * 1e-9, 100 * rate / bandwidth);
   for (const std::int64_t n : {1, 2, 4, 8, 64, 512}) {
     const double seconds = best_seconds(n < 64 ? 20 : 5, [&] { apply(layers.front(), n); });
     const double flops = 2.0 * kRows * kCols * double(n) / seconds;
-    line += fmt::format("  T={} {:.0f} GFLOP/s ({:.0f} %)", n, flops * 1e-9, 100 * flops / peak);
+    line += fmt::format("  T={} {:.0f} GFLOP/s ({:.0f} %)", n, flops * 1e-9,
+                        100 * flops / peak);
   }
   fmt::print("{}\n", line);
   std::fflush(stdout);
@@ -74,8 +78,8 @@ int main(int argc, char** argv) {
     if (argc > 1) set_n_threads(std::atoi(argv[1]));
     if (argc > 2) cpu::set_instruction_set(argv[2]);
     const double bandwidth = cpu::read_bandwidth(), peak = cpu::flop_peak();
-    fmt::print("{}, {} threads: read {:.1f} GB/s, peak {:.0f} GFLOP/s\n", cpu::instruction_set(),
-               n_threads(), bandwidth * 1e-9, peak * 1e-9);
+    fmt::print("{}, {} threads: read {:.1f} GB/s, peak {:.0f} GFLOP/s\n",
+               cpu::instruction_set(), n_threads(), bandwidth * 1e-9, peak * 1e-9);
     for (int i = 0; i < kDTypeCount; ++i)
       if (argc <= 3 || name(static_cast<DType>(i)) == argv[3])
         measure(static_cast<DType>(i), bandwidth, peak);

@@ -1,5 +1,5 @@
-#include "kernels/support.hpp"
 #include "lab/kernels/dequantize.hpp"
+#include "kernels/support.hpp"
 
 using namespace lab;
 using namespace lab::test;
@@ -39,7 +39,11 @@ std::vector<float> decode(DType dtype, const std::vector<std::byte>& bytes) {
 }  // namespace
 
 TEST_CASE("blocks of 32 decode to the golden bits") {
-  struct Golden { DType dtype; const char* hex; std::uint32_t crc; };
+  struct Golden {
+    DType dtype;
+    const char* hex;
+    std::uint32_t crc;
+  };
   const Golden golden[] = {
       {DType::q4_0, "e6afaf1fa716015e9887b6935fe4f02fb5f9", 0x3ac75bd6},
       {DType::q4_1, "3630e3bb60e068eafea26778496ca02b1fd15b07", 0x09b6c3f0},
@@ -56,7 +60,12 @@ TEST_CASE("blocks of 32 decode to the golden bits") {
 }
 
 TEST_CASE("patterned blocks decode to the golden bits") {
-  struct Golden { DType dtype; int d_at, dmin_at; std::uint32_t crc; float first, last; };
+  struct Golden {
+    DType dtype;
+    int d_at, dmin_at;
+    std::uint32_t crc;
+    float first, last;
+  };
   const Golden golden[] = {
       {DType::q2_k, 80, 82, 0x27aa8d5c, 0.84979248046875f, 1.74957275390625f},
       {DType::q3_k, 108, -1, 0x8bb54aa6, 5.6986083984375f, 0},
@@ -68,7 +77,9 @@ TEST_CASE("patterned blocks decode to the golden bits") {
     INFO(name(g.dtype));
     std::vector<std::byte> b(std::size_t(dtype_info(g.dtype).block_bytes));
     for (std::size_t i = 0; i < b.size(); ++i) b[i] = std::byte((73 * i + 19) & 255);
-    const auto put = [&](int at, std::uint16_t v) { std::memcpy(&b[std::size_t(at)], &v, 2); };
+    const auto put = [&](int at, std::uint16_t v) {
+      std::memcpy(&b[std::size_t(at)], &v, 2);
+    };
     put(g.d_at, 0x2e66);
     if (g.dmin_at >= 0) put(g.dmin_at, 0x2a66);
     const std::vector<float> y = decode(g.dtype, b);
@@ -90,9 +101,11 @@ TEST_CASE("float formats decode exactly, and long runs as single blocks do") {
     const auto bytes = random_weights(rng, dtype, 3, cols);
     const std::vector<float> all = decode(dtype, bytes);
     const std::int64_t size = dtype_info(dtype).block_size, at = 3 * cols / size - 1;
-    const std::vector<std::byte> last(bytes.end() - dtype_info(dtype).block_bytes, bytes.end());
+    const std::vector<std::byte> last(bytes.end() - dtype_info(dtype).block_bytes,
+                                      bytes.end());
     const std::vector<float> one = decode(dtype, last);
-    CHECK(std::memcmp(one.data(), &all[std::size_t(at * size)], std::size_t(size) * 4) == 0);
+    CHECK(std::memcmp(one.data(), &all[std::size_t(at * size)], std::size_t(size) * 4) ==
+          0);
   }
 }
 

@@ -1,7 +1,7 @@
+#include "lab/kernels/embedding.hpp"
 #include "kernels/support.hpp"
 #include "lab/kernels/check.hpp"
 #include "lab/kernels/dequantize.hpp"
-#include "lab/kernels/embedding.hpp"
 
 using namespace lab;
 using namespace lab::test;
@@ -24,12 +24,14 @@ TEST_CASE("an embedding is the decoded row of each id, in every format") {
     cpu::dequantize({all.data(), {vocab_size * model_dim}}, dtype, bytes.data());
     for (const std::int64_t n_tokens : {0, 1, 50}) {
       std::vector<std::int32_t> ids;
-      for (std::int64_t t = 0; t < n_tokens; ++t) ids.push_back(std::int32_t((t * 31 + 69) % 70));
+      for (std::int64_t t = 0; t < n_tokens; ++t)
+        ids.push_back(std::int32_t((t * 31 + 69) % 70));
       for (const auto& embed : {cpu::embedding, cpu::reference::embedding}) {
         Guarded<float> out(n_tokens * model_dim);
         embed(out.view({n_tokens, model_dim}), view_ids(ids), table);
         for (std::int64_t t = 0; t < n_tokens; ++t)
-          REQUIRE(std::memcmp(out.data() + t * model_dim, &all[std::size_t(ids[std::size_t(t)] * model_dim)],
+          REQUIRE(std::memcmp(out.data() + t * model_dim,
+                              &all[std::size_t(ids[std::size_t(t)] * model_dim)],
                               std::size_t(model_dim) * 4) == 0);
         REQUIRE(out.intact());
       }
@@ -42,7 +44,8 @@ TEST_CASE("an embedding says what is wrong") {
   std::vector<std::byte> bytes(4 * 64 * 4);
   const HostWeightView table{bytes.data(), DType::f32, 4, 64};
   for (const auto& embed : {cpu::embedding, cpu::reference::embedding}) {
-    const auto run = [&](std::vector<std::int32_t> ids, Extents<2> shape, HostWeightView w) {
+    const auto run = [&](std::vector<std::int32_t> ids, Extents<2> shape,
+                         HostWeightView w) {
       return message_of([&] { embed({out.data(), shape}, view_ids(ids), w); });
     };
     CHECK(run({0, 4}, {2, 64}, table) ==

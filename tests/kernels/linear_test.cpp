@@ -1,6 +1,6 @@
+#include "lab/kernels/linear.hpp"
 #include "kernels/support.hpp"
 #include "lab/kernels/dequantize.hpp"
-#include "lab/kernels/linear.hpp"
 
 using namespace lab;
 using namespace lab::test;
@@ -24,7 +24,8 @@ struct Problem {
   HostWeightView weights() const { return {bytes.data(), dtype, rows, cols}; }
   HostView<const float, 2> input() const { return view_of(x, {n_tokens, cols}); }
   std::string name() const {
-    return fmt::format("{} rows={} cols={} n_tokens={}", lab::name(dtype), rows, cols, n_tokens);
+    return fmt::format("{} rows={} cols={} n_tokens={}", lab::name(dtype), rows, cols,
+                       n_tokens);
   }
 };
 
@@ -40,7 +41,8 @@ Exact exact_product(const Problem& p) {
     for (std::int64_t r = 0; r < p.rows; ++r) {
       double sum = 0, magnitude = 0;
       for (std::int64_t c = 0; c < p.cols; ++c) {
-        const double product = double(w[std::size_t(r * p.cols + c)]) * p.x[std::size_t(t * p.cols + c)];
+        const double product =
+            double(w[std::size_t(r * p.cols + c)]) * p.x[std::size_t(t * p.cols + c)];
         sum += product, magnitude += std::abs(product);
       }
       e.y.push_back(sum), e.magnitude.push_back(magnitude);
@@ -95,7 +97,8 @@ TEST_CASE("the packed linear layer is the product in double precision") {
       }
 }
 
-TEST_CASE("a token's result is the same bits in any company and with any number of threads") {
+TEST_CASE(
+    "a token's result is the same bits in any company and with any number of threads") {
   const DType dtype = any_dtype();
   const Problem p(dtype, 200, 768, 530, 5);
   const cpu::Linear layer(p.weights());
@@ -185,22 +188,28 @@ TEST_CASE("a linear layer says which shapes disagree") {
   std::vector<float> y(64);
   const HostView<float, 2> wrong_tokens{y.data(), {3, 20}}, wrong_rows{y.data(), {2, 21}};
   const HostView<float, 2> right{y.data(), {2, 20}};
-  for (const auto& f : {std::function([&](HostView<float, 2> out, HostView<const float, 2> x) { layer(out, x); }),
-                        std::function([&](HostView<float, 2> out, HostView<const float, 2> x) {
-                          cpu::reference::linear(out, x, p.weights());
-                        })}) {
+  for (const auto& f :
+       {std::function(
+            [&](HostView<float, 2> out, HostView<const float, 2> x) { layer(out, x); }),
+        std::function([&](HostView<float, 2> out, HostView<const float, 2> x) {
+          cpu::reference::linear(out, x, p.weights());
+        })}) {
     CHECK(message_of([&] { f(wrong_tokens, p.input()); }) ==
-          "linear: y is (n_tokens=3, out=20) but x is (n_tokens=2, in=64); give both the same "
+          "linear: y is (n_tokens=3, out=20) but x is (n_tokens=2, in=64); give both the "
+          "same "
           "n_tokens");
     CHECK(message_of([&] { f(wrong_rows, p.input()); }) ==
           "linear: weights are (out=20, in=64) but y is (n_tokens=2, out=21)");
-    CHECK(message_of([&] { f(right, view_of(p.x, {2, 32})); }) ==
-          "linear: weights are (out=20, in=64) but x is (n_tokens=2, in=32)");
+    CHECK(message_of([&] {
+            f(right, view_of(p.x, {2, 32}));
+          }) == "linear: weights are (out=20, in=64) but x is (n_tokens=2, in=32)");
   }
-  CHECK(message_of([&] { cpu::Linear({p.bytes.data(), DType::q4_k, 2, 64}); }) ==
-        "linear: weights are (out=2, in=64) but Q4_K stores rows in blocks of 256");
-  CHECK(message_of([&] { cpu::Linear({p.bytes.data(), DType::f32, -1, 64}); }) ==
-        "linear: weights are (out=-1, in=64); give sizes >= 0");
+  CHECK(message_of([&] {
+          cpu::Linear({p.bytes.data(), DType::q4_k, 2, 64});
+        }) == "linear: weights are (out=2, in=64) but Q4_K stores rows in blocks of 256");
+  CHECK(message_of([&] {
+          cpu::Linear({p.bytes.data(), DType::f32, -1, 64});
+        }) == "linear: weights are (out=-1, in=64); give sizes >= 0");
 }
 
 TEST_CASE("a layer knows its shape, and packing adds no more than padding") {

@@ -18,7 +18,10 @@ std::string text_of(const std::filesystem::path& path) {
   return text.str();
 }
 
-struct Op { std::string name; int chapter; };
+struct Op {
+  std::string name;
+  int chapter;
+};
 const Op kOps[] = {
 #define LAB_OP(name, chapter) {#name, chapter},
 #include "lab/kernels/ops.def"
@@ -27,29 +30,34 @@ const Op kOps[] = {
 
 }  // namespace
 
-TEST_CASE("every operation has a header with a reference, a check, a definition and a test") {
+TEST_CASE(
+    "every operation has a header with a reference, a check, a definition and a test") {
   const std::filesystem::path root = std::filesystem::path(LAB_MODELS).parent_path();
   const std::string checks = text_of(root / "kernels/include/lab/kernels/check.hpp");
   for (const auto& [name, chapter] : kOps) {
     INFO(name);
-    const std::string header = text_of(root / "kernels/include/lab/kernels" / (name + ".hpp"));
+    const std::string header =
+        text_of(root / "kernels/include/lab/kernels" / (name + ".hpp"));
     const std::string source = text_of(root / "kernels/cpu" / (name + ".cpp"));
     CHECK_THAT(header, ContainsSubstring(" " + name + "(HostView"));
     CHECK_THAT(header, ContainsSubstring("namespace reference"));
     CHECK_THAT(source, ContainsSubstring("reference::" + name));
     CHECK_THAT(source, ContainsSubstring("check_" + name));
     CHECK_THAT(checks, ContainsSubstring("check_" + name + "("));
-    CHECK_THAT(text_of(root / "tests/kernels" / (name + "_test.cpp")), ContainsSubstring("TEST_CASE"));
+    CHECK_THAT(text_of(root / "tests/kernels" / (name + "_test.cpp")),
+               ContainsSubstring("TEST_CASE"));
     CHECK((chapter >= 1 && chapter <= 11));
   }
 }
 
 TEST_CASE("every kernel header is an operation of the table") {
   const std::filesystem::path root = std::filesystem::path(LAB_MODELS).parent_path();
-  for (const auto& file : std::filesystem::directory_iterator(root / "kernels/include/lab/kernels")) {
+  for (const auto& file :
+       std::filesystem::directory_iterator(root / "kernels/include/lab/kernels")) {
     const std::string stem = file.path().stem().string();
     if (file.path().extension() != ".hpp" || stem == "check" || stem == "machine") continue;
     INFO(stem);
-    CHECK(std::any_of(std::begin(kOps), std::end(kOps), [&](const Op& op) { return op.name == stem; }));
+    CHECK(std::any_of(std::begin(kOps), std::end(kOps),
+                      [&](const Op& op) { return op.name == stem; }));
   }
 }

@@ -1,6 +1,6 @@
+#include "lab/kernels/silu_mul.hpp"
 #include "kernels/support.hpp"
 #include "lab/kernels/check.hpp"
-#include "lab/kernels/silu_mul.hpp"
 
 using namespace lab;
 using namespace lab::test;
@@ -9,8 +9,10 @@ TEST_CASE("silu_mul is g / (1 + e^-g) * u in double precision") {
   for (const std::int64_t n : {0, 1, 15, 31, 33, 127, 1025, 70000}) {
     Rng rng(6);
     auto gate = random_floats(rng, n, 5), up = random_floats(rng, n);
-    const float extremes[] = {0, -0.0f, 88.8f, -88.8f, 200, -200, 1e30f, -1e30f, 1e-40f, -87.5f, -103.9f};
-    for (std::size_t i = 0; i < std::min(gate.size(), std::size(extremes)); ++i) gate[i] = extremes[i];
+    const float extremes[] = {0,     -0.0f,  88.8f,  -88.8f, 200,    -200,
+                              1e30f, -1e30f, 1e-40f, -87.5f, -103.9f};
+    for (std::size_t i = 0; i < std::min(gate.size(), std::size(extremes)); ++i)
+      gate[i] = extremes[i];
     std::vector<float> expected;
     for (std::size_t i = 0; i < gate.size(); ++i)
       expected.push_back(float(gate[i] / (1 + std::exp(-double(gate[i]))) * up[i]));
@@ -47,10 +49,12 @@ TEST_CASE("silu_mul says which shapes disagree") {
       return message_of([&] { f({v.data(), out}, {v.data(), {2, 3}}, {v.data(), up}); });
     };
     CHECK(run({2, 4}, {2, 3}) ==
-          "silu_mul: out is (n_tokens=2, ffn_dim=4) but gate is (n_tokens=2, ffn_dim=3); give "
+          "silu_mul: out is (n_tokens=2, ffn_dim=4) but gate is (n_tokens=2, ffn_dim=3); "
+          "give "
           "both the same shape");
-    CHECK(run({2, 3}, {1, 3}) ==
-          "silu_mul: gate is (n_tokens=2, ffn_dim=3) but up is (n_tokens=1, ffn_dim=3); give "
-          "both the same shape");
+    CHECK(
+        run({2, 3}, {1, 3}) ==
+        "silu_mul: gate is (n_tokens=2, ffn_dim=3) but up is (n_tokens=1, ffn_dim=3); give "
+        "both the same shape");
   }
 }

@@ -1,6 +1,6 @@
+#include "lab/kernels/softmax.hpp"
 #include "kernels/support.hpp"
 #include "lab/kernels/check.hpp"
-#include "lab/kernels/softmax.hpp"
 
 using namespace lab;
 using namespace lab::test;
@@ -14,7 +14,8 @@ void check_all(const std::vector<float>& x, std::int64_t n_tokens, std::int64_t 
     double largest = -INFINITY, sum = 0;
     for (std::int64_t i = 0; i < n; ++i) largest = std::max(largest, double(row[i]));
     for (std::int64_t i = 0; i < n; ++i) sum += std::exp(row[i] - largest);
-    for (std::int64_t i = 0; i < n; ++i) expected.push_back(float(std::exp(row[i] - largest) / sum));
+    for (std::int64_t i = 0; i < n; ++i)
+      expected.push_back(float(std::exp(row[i] - largest) / sum));
   }
   const auto check = [&](const auto& f) {
     Guarded<float> out(n_tokens * n);
@@ -71,7 +72,10 @@ TEST_CASE("a row without a softmax is NaN, and only that row") {
 TEST_CASE("softmax says which shapes disagree") {
   std::vector<float> v(64);
   for (const auto& f : {cpu::softmax, cpu::reference::softmax})
-    CHECK(message_of([&] { f({v.data(), {2, 4}}, {v.data(), {2, 3}}); }) ==
-          "softmax: out is (n_tokens=2, vocab_size=4) but x is (n_tokens=2, vocab_size=3); give "
+    CHECK(message_of([&] {
+            f({v.data(), {2, 4}}, {v.data(), {2, 3}});
+          }) ==
+          "softmax: out is (n_tokens=2, vocab_size=4) but x is (n_tokens=2, vocab_size=3); "
+          "give "
           "both the same shape");
 }

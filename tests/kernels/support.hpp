@@ -68,24 +68,43 @@ inline std::vector<std::byte> random_weights(Rng& rng, DType dtype, std::int64_t
   std::vector<std::byte> bytes(std::size_t(rows * row_bytes(dtype, cols)));
   for (std::byte& b : bytes) b = std::byte(rng.bits() & 255);
   const std::int64_t block = dtype_info(dtype).block_bytes;
-  const auto put = [&](std::int64_t at, auto v) { std::memcpy(&bytes[std::size_t(at)], &v, sizeof v); };
+  const auto put = [&](std::int64_t at, auto v) {
+    std::memcpy(&bytes[std::size_t(at)], &v, sizeof v);
+  };
   const auto small = [&] { return to_half(0.05f * float(rng.normal())); };
   for (std::int64_t at = 0; at < std::int64_t(bytes.size()); at += block) switch (dtype) {
-      case DType::f32: put(at, float(rng.normal())); break;
-      case DType::f16: put(at, to_half(float(rng.normal()))); break;
-      case DType::bf16: put(at, to_bfloat16(float(rng.normal()))); break;
-      case DType::q4_1: case DType::q5_1: case DType::q4_k: case DType::q5_k:
-        put(at, small()), put(at + 2, small()); break;
-      case DType::q2_k: put(at + 80, small()), put(at + 82, small()); break;
-      case DType::q3_k: put(at + 108, small()); break;
-      case DType::q6_k: put(at + 208, small()); break;
-      default: put(at, small());
+      case DType::f32:
+        put(at, float(rng.normal()));
+        break;
+      case DType::f16:
+        put(at, to_half(float(rng.normal())));
+        break;
+      case DType::bf16:
+        put(at, to_bfloat16(float(rng.normal())));
+        break;
+      case DType::q4_1:
+      case DType::q5_1:
+      case DType::q4_k:
+      case DType::q5_k:
+        put(at, small()), put(at + 2, small());
+        break;
+      case DType::q2_k:
+        put(at + 80, small()), put(at + 82, small());
+        break;
+      case DType::q3_k:
+        put(at + 108, small());
+        break;
+      case DType::q6_k:
+        put(at + 208, small());
+        break;
+      default:
+        put(at, small());
     }
   return bytes;
 }
 
-/// Empty if every |a - b| <= absolute + relative * |b|; else the worst place and its values.
-/// NaN matches NaN, an infinity the same infinity.
+/// Empty if every |a - b| <= absolute + relative * |b|; else the worst place and its
+/// values. NaN matches NaN, an infinity the same infinity.
 inline std::string mismatch(const float* a, const float* b, std::int64_t n, double absolute,
                             double relative) {
   for (std::int64_t i = 0; i < n; ++i) {
@@ -93,7 +112,8 @@ inline std::string mismatch(const float* a, const float* b, std::int64_t n, doub
     if (std::isinf(b[i]) && a[i] == b[i]) continue;
     const double error = std::abs(double(a[i]) - double(b[i]));
     if (!(error <= absolute + relative * std::abs(double(b[i]))))
-      return fmt::format("[{}] of {}: {} instead of {} (error {})", i, n, a[i], b[i], error);
+      return fmt::format("[{}] of {}: {} instead of {} (error {})", i, n, a[i], b[i],
+                         error);
   }
   return "";
 }

@@ -1,5 +1,6 @@
 """Calls the decodelab program from the peer comparisons."""
 import json
+import os
 import pathlib
 import subprocess
 
@@ -9,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 class Decodelab:
     """One model, through the program's JSON interface."""
 
-    def __init__(self, model, program=ROOT / "build/cpu/tools/decodelab/decodelab", threads=2):
+    def __init__(self, model, program=pathlib.Path(os.environ.get("DECODELAB", ROOT / "build/cpu/tools/decodelab/decodelab")), threads=2):
         self.program, self.model, self.threads = str(program), str(model), str(threads)
 
     def _run(self, command, *args, stdin=None):

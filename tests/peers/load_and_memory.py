@@ -13,7 +13,7 @@ import time
 
 from decodelab import ROOT, write_result
 
-PROGRAM = ROOT / "build/cpu/tools/decodelab/decodelab"
+PROGRAM = pathlib.Path(os.environ.get("DECODELAB", ROOT / "build/cpu/tools/decodelab/decodelab"))
 
 
 def run(path, prompt, max_tokens):

@@ -467,6 +467,44 @@ TEST_CASE("eos may be a list, in config.json and in generation_config.json") {
                      "'eos_token_id' is 271, but the tokenizer has 271 tokens");
 }
 
+TEST_CASE("tokenizer_config.json decides about special tokens and the chat template") {
+  const TinyModel m = make_tiny_model();
+  const TempFolder folder;
+  write_tiny_hf(m, folder.path());
+  const auto vocab = [&](const nlohmann::json& config) {
+    write_file(folder / "tokenizer_config.json", config.dump());
+    return open_model(folder.path()).vocab;
+  };
+  const Vocab none = vocab(nlohmann::json::object());
+  CHECK(none.bos == 1);  // of config.json
+  CHECK(none.eos == 2);
+  CHECK(!none.padding.has_value());
+  CHECK(none.chat_template.empty());
+  const Vocab v = vocab({{"bos_token", {{"content", "<|endoftext|>"}}},
+                         {"eos_token", "<|im_start|>"},
+                         {"pad_token", "<|im_end|>"},
+                         {"unk_token", nullptr},
+                         {"add_bos_token", true},
+                         {"chat_template",
+                          {{{"name", "tool_use"}, {"template", "A"}},
+                           {{"name", "default"}, {"template", "B"}}}}});
+  CHECK(v.bos == 0);
+  CHECK(v.eos == 1);
+  CHECK(v.padding == 2);
+  CHECK(!v.unknown.has_value());
+  CHECK(v.add_bos);
+  CHECK(v.chat_template == "B");
+  CHECK(v.end_of_generation == std::vector<std::int32_t>{0, 1, 2});
+  CHECK_THROWS_WITH(vocab({{"eos_token", "<nothing>"}}),
+                    ContainsSubstring("which is not a token of tokenizer.json"));
+  CHECK_THROWS_WITH(vocab({{"eos_token", 3}}), ContainsSubstring("expected a text"));
+  CHECK_THROWS_WITH(vocab({{"add_bos_token", 1}}), ContainsSubstring("true or false"));
+  CHECK_THROWS_WITH(vocab({{"chat_template", 1}}),
+                    ContainsSubstring("neither a text nor a list"));
+  write_file(folder / "chat_template.jinja", "C");
+  CHECK(vocab({{"chat_template", "A"}}).chat_template == "C");
+}
+
 TEST_CASE("a damaged whole model is an error or opens, and never crashes") {
   Config c = tiny_config();
   c.n_layers = 1;

@@ -1,8 +1,12 @@
-// The vocabulary for AVX2, FMA and F16C: Vf is 16 floats, Vi 16 times 32 bits, in two halves.
-// Included inside a namespace and a target region.
+// The vocabulary for AVX2, FMA and F16C: Vf is 16 floats, Vi 16 times 32 bits, in two
+// halves. Included inside a namespace and a target region.
 
-struct Vf { __m256 a, b; };
-struct Vi { __m256i a, b; };
+struct Vf {
+  __m256 a, b;
+};
+struct Vi {
+  __m256i a, b;
+};
 constexpr int kTileTokens = 4;  // 4 running dots take 8 of 16 registers
 constexpr int kScoreRows = 4;
 constexpr int kMixRows = 2;
@@ -17,13 +21,16 @@ LAB_INLINE Vf load(const Half* p) {
   return {_mm256_cvtph_ps(_mm_loadu_si128(v)), _mm256_cvtph_ps(_mm_loadu_si128(v + 1))};
 }
 LAB_INLINE __m256 widen_bf16(const __m128i* p) {
-  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(p)), 16));
+  return _mm256_castsi256_ps(
+      _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(p)), 16));
 }
 LAB_INLINE Vf load(const BFloat16* p) {
   const __m128i* v = reinterpret_cast<const __m128i*>(p);
   return {widen_bf16(v), widen_bf16(v + 1)};
 }
-LAB_INLINE void store(float* p, Vf v) { _mm256_storeu_ps(p, v.a), _mm256_storeu_ps(p + 8, v.b); }
+LAB_INLINE void store(float* p, Vf v) {
+  _mm256_storeu_ps(p, v.a), _mm256_storeu_ps(p + 8, v.b);
+}
 LAB_INLINE void store(Half* p, Vf v) {
   __m128i* to = reinterpret_cast<__m128i*>(p);
   _mm_storeu_si128(to, _mm256_cvtps_ph(v.a, _MM_FROUND_TO_NEAREST_INT));
@@ -40,7 +47,8 @@ LAB_INLINE __m256i round_bf16(__m256 v) {  // in the lower half of each 32 bits
 }
 LAB_INLINE void store(BFloat16* p, Vf v) {
   const __m256i packed = _mm256_packus_epi32(round_bf16(v.a), round_bf16(v.b));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(packed, 0xd8));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                      _mm256_permute4x64_epi64(packed, 0xd8));
 }
 LAB_INLINE unsigned nan_lanes(Vf v) {
   return unsigned(_mm256_movemask_ps(_mm256_cmp_ps(v.a, v.a, _CMP_UNORD_Q))) |
@@ -96,7 +104,8 @@ LAB_INLINE void split_pairs(Vf x, Vf y, Vf& first, Vf& second) {
   second = {even_lanes(x.a, x.b, true), even_lanes(y.a, y.b, true)};
 }
 LAB_INLINE Vf interleave(__m256 first, __m256 second) {
-  const __m256 low = _mm256_unpacklo_ps(first, second), high = _mm256_unpackhi_ps(first, second);
+  const __m256 low = _mm256_unpacklo_ps(first, second),
+               high = _mm256_unpackhi_ps(first, second);
   return {_mm256_permute2f128_ps(low, high, 0x20), _mm256_permute2f128_ps(low, high, 0x31)};
 }
 LAB_INLINE void join_pairs(Vf first, Vf second, Vf& x, Vf& y) {
@@ -145,7 +154,9 @@ LAB_INLINE Vi set_i(std::uint32_t v) {
 LAB_INLINE Vi bit_and(Vi x, Vi y) {
   return {_mm256_and_si256(x.a, y.a), _mm256_and_si256(x.b, y.b)};
 }
-LAB_INLINE Vi bit_or(Vi x, Vi y) { return {_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)}; }
+LAB_INLINE Vi bit_or(Vi x, Vi y) {
+  return {_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)};
+}
 LAB_INLINE Vi shift_left(Vi v, int n) {
   return {_mm256_slli_epi32(v.a, n), _mm256_slli_epi32(v.b, n)};
 }
@@ -155,7 +166,9 @@ LAB_INLINE Vi shift_right(Vi v, int n) {
 LAB_INLINE Vi sub_bytes(Vi x, Vi y) {
   return {_mm256_sub_epi8(x.a, y.a), _mm256_sub_epi8(x.b, y.b)};
 }
-LAB_INLINE Vf as_float(Vi v) { return {_mm256_castsi256_ps(v.a), _mm256_castsi256_ps(v.b)}; }
+LAB_INLINE Vf as_float(Vi v) {
+  return {_mm256_castsi256_ps(v.a), _mm256_castsi256_ps(v.b)};
+}
 LAB_INLINE Vf to_float(Vi v) { return {_mm256_cvtepi32_ps(v.a), _mm256_cvtepi32_ps(v.b)}; }
 LAB_INLINE Vf load_bytes(const void* p) {  // 16 signed bytes
   const __m128i v = _mm_loadu_si128(static_cast<const __m128i*>(p));
@@ -167,7 +180,8 @@ LAB_INLINE Vf byte_column(Vi v, int i) {
   if (i == 0) return to_float(shift_left(v, 24));
   if (i == 3) return to_float(bit_and(v, set_i(0xff000000u)));
   const int move = int(0x00808080u | unsigned(i) << 24);
-  const __m256i lanes = _mm256_setr_epi32(0, 4 << 24, 8 << 24, 12 << 24, 0, 4 << 24, 8 << 24, 12 << 24);
+  const __m256i lanes =
+      _mm256_setr_epi32(0, 4 << 24, 8 << 24, 12 << 24, 0, 4 << 24, 8 << 24, 12 << 24);
   const __m256i from = _mm256_add_epi32(_mm256_set1_epi32(move), lanes);
   return to_float(Vi{_mm256_shuffle_epi8(v.a, from), _mm256_shuffle_epi8(v.b, from)});
 }
@@ -175,7 +189,8 @@ LAB_INLINE Vf byte_column(Vi v, int i) {
 /// What the sixteen codes of a nibble stand for.
 using Codes = __m256i;
 LAB_INLINE Codes make_codes(const blocks::NibbleCodes& c) {
-  return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(c.value)));
+  return _mm256_broadcastsi128_si256(
+      _mm_loadu_si128(reinterpret_cast<const __m128i*>(c.value)));
 }
 /// Low (half 0) or high nibbles of the four bytes, times 2^24.
 LAB_INLINE void nibble_columns(Vi v, int half, Codes codes, Vf (&out)[4]) {

@@ -11,5 +11,6 @@ namespace lab::cpu::avx512 {
 }  // namespace lab::cpu::avx512
 LAB_TARGET_END
 
-const lab::cpu::KernelTable lab::cpu::avx512::kKernels = lab::cpu::avx512::make_table("avx512");
+const lab::cpu::KernelTable lab::cpu::avx512::kKernels =
+    lab::cpu::avx512::make_table("avx512");
 #endif

@@ -3,24 +3,27 @@
 
 using Vf = __m512;
 using Vi = __m512i;
-constexpr int kTileTokens = 8;   // 8 running dots and 8 sums of 32 registers
-constexpr int kScoreRows = 8;    // rows of attention scores at a time
-constexpr int kMixRows = 4;      // rows x vectors of attention output at a time
+constexpr int kTileTokens = 8;  // 8 running dots and 8 sums of 32 registers
+constexpr int kScoreRows = 8;   // rows of attention scores at a time
+constexpr int kMixRows = 4;     // rows x vectors of attention output at a time
 constexpr int kMixVectors = 4;
 constexpr int kPeakChains = 16;  // two units x four cycles of latency, twice
 
-// The maskz forms avoid warnings of GCC 12 about uninitialised values; the code is the same.
+// The maskz forms avoid warnings of GCC 12 about uninitialised values; the code is the
+// same.
 constexpr __mmask16 kAll = 0xffff;
 
 LAB_INLINE Vf zero() { return _mm512_setzero_ps(); }
 LAB_INLINE Vf set(float v) { return _mm512_set1_ps(v); }
 LAB_INLINE Vf load(const float* p) { return _mm512_loadu_ps(p); }
 LAB_INLINE Vf load(const Half* p) {
-  return _mm512_maskz_cvtph_ps(kAll, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  return _mm512_maskz_cvtph_ps(kAll,
+                               _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
 LAB_INLINE Vf load(const BFloat16* p) {
   const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-  return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(kAll, _mm512_maskz_cvtepu16_epi32(kAll, v), 16));
+  return _mm512_castsi512_ps(
+      _mm512_maskz_slli_epi32(kAll, _mm512_maskz_cvtepu16_epi32(kAll, v), 16));
 }
 LAB_INLINE void store(float* p, Vf v) { _mm512_storeu_ps(p, v); }
 LAB_INLINE void store(Half* p, Vf v) {
@@ -44,18 +47,26 @@ LAB_INLINE Vf sub(Vf a, Vf b) { return _mm512_sub_ps(a, b); }
 LAB_INLINE Vf mul(Vf a, Vf b) { return _mm512_mul_ps(a, b); }
 LAB_INLINE Vf div(Vf a, Vf b) { return _mm512_div_ps(a, b); }
 LAB_INLINE Vf fma(Vf a, Vf b, Vf c) { return _mm512_fmadd_ps(a, b, c); }
-LAB_INLINE Vf max(Vf a, Vf b) { return _mm512_maskz_max_ps(kAll, a, b); }  // b if one is NaN
-LAB_INLINE Vf min(Vf a, Vf b) { return _mm512_maskz_min_ps(kAll, a, b); }  // b if one is NaN
-LAB_INLINE Vf round(Vf v) { return _mm512_maskz_roundscale_ps(kAll, v, _MM_FROUND_TO_NEAREST_INT); }
+LAB_INLINE Vf max(Vf a, Vf b) {
+  return _mm512_maskz_max_ps(kAll, a, b);
+}  // b if one is NaN
+LAB_INLINE Vf min(Vf a, Vf b) {
+  return _mm512_maskz_min_ps(kAll, a, b);
+}  // b if one is NaN
+LAB_INLINE Vf round(Vf v) {
+  return _mm512_maskz_roundscale_ps(kAll, v, _MM_FROUND_TO_NEAREST_INT);
+}
 LAB_INLINE Vf scale2(Vf v, Vf n) { return _mm512_maskz_scalef_ps(kAll, v, n); }  // v * 2^n
 LAB_INLINE float reduce_add(Vf v) {
-  const __m256 a = _mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xff, v, 0), _mm512_maskz_extractf32x8_ps(0xff, v, 1));
+  const __m256 a = _mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xff, v, 0),
+                                 _mm512_maskz_extractf32x8_ps(0xff, v, 1));
   const __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
   const __m128 c = _mm_add_ps(b, _mm_movehl_ps(b, b));
   return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
 }
 LAB_INLINE float reduce_max(Vf v) {
-  const __m256 a = _mm256_max_ps(_mm512_maskz_extractf32x8_ps(0xff, v, 0), _mm512_maskz_extractf32x8_ps(0xff, v, 1));
+  const __m256 a = _mm256_max_ps(_mm512_maskz_extractf32x8_ps(0xff, v, 0),
+                                 _mm512_maskz_extractf32x8_ps(0xff, v, 1));
   const __m128 b = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
   const __m128 c = _mm_max_ps(b, _mm_movehl_ps(b, b));
   return _mm_cvtss_f32(_mm_max_ss(c, _mm_movehdup_ps(c)));
@@ -63,7 +74,8 @@ LAB_INLINE float reduce_max(Vf v) {
 
 /// a and b hold 16 pairs in a row: their first and their second elements.
 LAB_INLINE void split_pairs(Vf a, Vf b, Vf& first, Vf& second) {
-  const Vi even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  const Vi even =
+      _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   first = _mm512_permutex2var_ps(a, even, b);
   second = _mm512_permutex2var_ps(a, _mm512_or_si512(even, _mm512_set1_epi32(1)), b);
 }
@@ -100,8 +112,12 @@ LAB_INLINE Vi load_i(const void* p) { return _mm512_loadu_si512(p); }
 LAB_INLINE Vi set_i(std::uint32_t v) { return _mm512_set1_epi32(int(v)); }
 LAB_INLINE Vi bit_and(Vi a, Vi b) { return _mm512_and_si512(a, b); }
 LAB_INLINE Vi bit_or(Vi a, Vi b) { return _mm512_or_si512(a, b); }
-LAB_INLINE Vi shift_left(Vi v, int n) { return _mm512_maskz_slli_epi32(kAll, v, unsigned(n)); }
-LAB_INLINE Vi shift_right(Vi v, int n) { return _mm512_maskz_srli_epi32(kAll, v, unsigned(n)); }
+LAB_INLINE Vi shift_left(Vi v, int n) {
+  return _mm512_maskz_slli_epi32(kAll, v, unsigned(n));
+}
+LAB_INLINE Vi shift_right(Vi v, int n) {
+  return _mm512_maskz_srli_epi32(kAll, v, unsigned(n));
+}
 LAB_INLINE Vi sub_bytes(Vi a, Vi b) { return _mm512_sub_epi8(a, b); }
 LAB_INLINE Vf as_float(Vi bits) { return _mm512_castsi512_ps(bits); }
 LAB_INLINE Vf to_float(Vi v) { return _mm512_maskz_cvtepi32_ps(kAll, v); }
@@ -121,7 +137,9 @@ LAB_INLINE Vf byte_column(Vi v, int i) {
 
 /// What the sixteen codes of a nibble stand for, times 2^24.
 using Codes = Vf;
-LAB_INLINE Codes make_codes(const blocks::NibbleCodes& c) { return mul(load_bytes(c.value), set(0x1p24f)); }
+LAB_INLINE Codes make_codes(const blocks::NibbleCodes& c) {
+  return mul(load_bytes(c.value), set(0x1p24f));
+}
 /// Low (half 0) or high nibbles of the four bytes. The permutation looks at four bits only.
 LAB_INLINE void nibble_columns(Vi v, int half, Codes codes, Vf (&out)[4]) {
   for (int i = 0; i < 4; ++i)

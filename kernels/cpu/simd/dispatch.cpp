@@ -48,7 +48,8 @@ void set_instruction_set(std::string_view name) {
     }
     known += known.empty() ? table->name : std::string(", ") + table->name;
   }
-  throw Error(fmt::format("instruction set '{}' asked for, but this CPU runs {}", name, known));
+  throw Error(
+      fmt::format("instruction set '{}' asked for, but this CPU runs {}", name, known));
 }
 
 }  // namespace lab::cpu

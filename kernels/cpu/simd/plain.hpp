@@ -1,5 +1,6 @@
-// The vocabulary for any CPU, in the vector types of GCC and clang: Vf is 16 floats, Vi 16 times
-// 32 bits. The compiler splits them into the vectors that it has. Included inside a namespace.
+// The vocabulary for any CPU, in the vector types of GCC and clang: Vf is 16 floats, Vi 16
+// times 32 bits. The compiler splits them into the vectors that it has. Included inside a
+// namespace.
 
 using Vf [[gnu::vector_size(64)]] = float;
 using Vi [[gnu::vector_size(64)]] = std::uint32_t;

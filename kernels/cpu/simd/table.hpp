@@ -47,7 +47,7 @@ struct TileArguments {
 using TileKernel = void (*)(const TileArguments&);
 
 inline constexpr int kFusedTokens = 4;  // up to here, weights are decoded in registers
-inline constexpr int kMaxTokens = 8;    // room in the table; an instruction set may use fewer
+inline constexpr int kMaxTokens = 8;  // room in the table; an instruction set may use fewer
 inline constexpr int kPreparedBlock = 35;  // floats of 32 prepared columns of a token
 inline constexpr int kPanelBlockBytes = 36 * 64;
 
@@ -59,10 +59,12 @@ struct KernelTable {
   void (*silu_mul)(float* out, const float* gate, const float* up, std::int64_t n);
   void (*to_half)(Half* out, const float* in, std::int64_t n);
   void (*to_bfloat16)(BFloat16* out, const float* in, std::int64_t n);
-  void (*rms_norm)(float* out, const float* x, const float* weight, std::int64_t n, float eps);
+  void (*rms_norm)(float* out, const float* x, const float* weight, std::int64_t n,
+                   float eps);
   void (*softmax)(float* out, const float* x, std::int64_t n);
   std::int64_t (*argmax)(const float* x, std::int64_t n);  // -1 if there is a NaN
-  void (*rope_interleaved)(float* x, const float* cos, const float* sin, std::int64_t pairs);
+  void (*rope_interleaved)(float* x, const float* cos, const float* sin,
+                           std::int64_t pairs);
   void (*rope_half_split)(float* x, const float* cos, const float* sin, std::int64_t pairs);
 
   void (*attention_f32)(const AttentionTask<float>&, float* scratch);
@@ -74,7 +76,8 @@ struct KernelTable {
   void (*prepare)(float* out, const float* x, std::int64_t x_stride, int tokens,
                   std::int64_t cols, std::int64_t blocks, float factor);
   TileKernel fused[kDTypeCount][kFusedTokens];
-  void (*unpack[kDTypeCount])(std::byte* panel, const std::byte* weights, std::int64_t blocks);
+  void (*unpack[kDTypeCount])(std::byte* panel, const std::byte* weights,
+                              std::int64_t blocks);
   TileKernel panel[kDTypeCount][kMaxTokens];
 
   // The machine's peaks.
@@ -82,9 +85,15 @@ struct KernelTable {
   std::int64_t (*multiply_add)(std::int64_t n, float* sink);  // returns the operations done
 };
 
-namespace avx512 { extern const KernelTable kKernels; }
-namespace avx2 { extern const KernelTable kKernels; }
-namespace plain { extern const KernelTable kKernels; }
+namespace avx512 {
+extern const KernelTable kKernels;
+}
+namespace avx2 {
+extern const KernelTable kKernels;
+}
+namespace plain {
+extern const KernelTable kKernels;
+}
 
 /// @return the kernels of the instruction set in use
 const KernelTable& kernels();

@@ -1,6 +1,6 @@
 /// @file
-/// Compiling a region of a file for an instruction set, without compiler flags: the rest of the
-/// program still runs on any CPU.
+/// Compiling a region of a file for an instruction set, without compiler flags: the rest of
+/// the program still runs on any CPU.
 #pragma once
 
 #define LAB_PRAGMA(text) _Pragma(#text)

@@ -1,7 +1,7 @@
 /// @file
-/// Shape agreement, written once for every space: the CPU and the CUDA version of an operation
-/// call the same check before anything else. Each throws lab::Error with the names and the
-/// numbers of what disagrees.
+/// Shape agreement, written once for every space: the CPU and the CUDA version of an
+/// operation call the same check before anything else. Each throws lab::Error with the
+/// names and the numbers of what disagrees.
 #pragma once
 
 #include <array>
@@ -16,7 +16,8 @@ namespace lab {
 template <int N>
 using Extents = std::array<std::int64_t, N>;
 
-/// @throws Error unless out is (T, D), ids (T) and the table (vocab_size, D) in whole blocks
+/// @throws Error unless out is (T, D), ids (T) and the table (vocab_size, D) in whole
+/// blocks
 void check_embedding(Extents<2> out, Extents<1> ids, DType dtype, std::int64_t vocab_size,
                      std::int64_t model_dim);
 /// @throws Error unless every id is a row of the table
@@ -34,7 +35,8 @@ void check_rope(Extents<3> x, Extents<2> cos, Extents<2> sin);
 void check_weights(DType dtype, std::int64_t rows, std::int64_t cols);
 /// @throws Error unless y is (T, rows) and x is (T, cols)
 void check_linear(Extents<2> y, Extents<2> x, std::int64_t rows, std::int64_t cols);
-/// @throws Error unless out and q are (T, H, Dh), k and v (S, K, Dh), S >= T >= 1, H % K == 0
+/// @throws Error unless out and q are (T, H, Dh), k and v (S, K, Dh), S >= T >= 1, H % K ==
+/// 0
 void check_attention(Extents<3> out, Extents<3> q, Extents<3> k, Extents<3> v);
 /// @throws Error unless out, gate and up have one shape
 void check_silu_mul(Extents<2> out, Extents<2> gate, Extents<2> up);

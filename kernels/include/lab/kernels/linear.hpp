@@ -29,8 +29,8 @@ class Linear {
   /// @return bytes of the packed weights: what one call reads
   std::size_t bytes() const { return packed_.size(); }
 
-  /// y[t, r] = sum_c x[t, c] * W[r, c]. The result of a token does not depend on which other
-  /// tokens are in the call, nor on the number of threads: it is the same bits.
+  /// y[t, r] = sum_c x[t, c] * W[r, c]. The result of a token does not depend on which
+  /// other tokens are in the call, nor on the number of threads: it is the same bits.
   /// @param[out] y (T, out)
   /// @param[in]  x (T, in); T = 0 does nothing
   /// @throws Error if a shape disagrees

@@ -1,5 +1,6 @@
 /// @file
-/// What this CPU can do: the instruction set in use, and the peaks that speeds are divided by.
+/// What this CPU can do: the instruction set in use, and the peaks that speeds are divided
+/// by.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +20,14 @@ std::vector<const char*> instruction_sets();
 /// @throws Error unless this CPU runs it
 void set_instruction_set(std::string_view name);
 
-/// Bytes per second that n_threads() threads read from memory: the best of several passes over
-/// a buffer of `bytes`, by default one that no cache holds. A smaller buffer is read from the
-/// cache it fits in: give the size of a model's weights to learn how fast it can be read. Takes
-/// about a second.
+/// Bytes per second that n_threads() threads read from memory: the best of several passes
+/// over a buffer of `bytes`, by default one that no cache holds. A smaller buffer is read
+/// from the cache it fits in: give the size of a model's weights to learn how fast it can
+/// be read. Takes about a second.
 double read_bandwidth(std::size_t bytes = std::size_t{1} << 30);
 
-/// f32 operations per second of n_threads() threads: fused multiply-adds (two operations each)
-/// on registers, with the instruction set in use. Best of several passes.
+/// f32 operations per second of n_threads() threads: fused multiply-adds (two operations
+/// each) on registers, with the instruction set in use. Best of several passes.
 double flop_peak();
 
 }  // namespace lab::cpu

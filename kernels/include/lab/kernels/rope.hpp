@@ -18,14 +18,15 @@ enum class RopeLayout {
 
 namespace lab::cpu {
 
-/// cos[t, i] and sin[t, i] of the angle float(positions[t]) * inv_freq[i], a product rounded
-/// to f32.
+/// cos[t, i] and sin[t, i] of the angle float(positions[t]) * inv_freq[i], a product
+/// rounded to f32.
 /// @param[out] cos,sin   (T, Dh/2)
 /// @param[in]  positions (T), the token's absolute position
 /// @param[in]  inv_freq  (Dh/2), radians per position
 /// @throws Error if a shape disagrees
 void rope_angles(HostView<float, 2> cos, HostView<float, 2> sin,
-                 HostView<const std::int32_t, 1> positions, HostView<const float, 1> inv_freq);
+                 HostView<const std::int32_t, 1> positions,
+                 HostView<const float, 1> inv_freq);
 
 /// Rotates pair i of each head by its token's angle i:
 /// (a, b) -> (a * cos - b * sin, a * sin + b * cos).
@@ -40,7 +41,8 @@ void rope(HostView<float, 3> x, HostView<const float, 2> cos, HostView<const flo
 namespace reference {
 /// The definition: @ref lab::cpu::rope_angles in plain loops.
 void rope_angles(HostView<float, 2> cos, HostView<float, 2> sin,
-                 HostView<const std::int32_t, 1> positions, HostView<const float, 1> inv_freq);
+                 HostView<const std::int32_t, 1> positions,
+                 HostView<const float, 1> inv_freq);
 /// The definition: @ref lab::cpu::rope in plain loops.
 void rope(HostView<float, 3> x, HostView<const float, 2> cos, HostView<const float, 2> sin,
           RopeLayout layout);

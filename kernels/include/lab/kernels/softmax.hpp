@@ -7,8 +7,8 @@
 namespace lab::cpu {
 
 /// out[t, i] = exp(x[t, i] - m) / sum_j exp(x[t, j] - m), m the row's maximum, so that no
-/// finite input overflows. An entry of -inf gets 0; a row of nothing but -inf, or with +inf or
-/// NaN in it, has no softmax and becomes NaN.
+/// finite input overflows. An entry of -inf gets 0; a row of nothing but -inf, or with +inf
+/// or NaN in it, has no softmax and becomes NaN.
 /// @param[out] out (T, V); may be x
 /// @param[in]  x   (T, V)
 /// @throws Error if a shape disagrees

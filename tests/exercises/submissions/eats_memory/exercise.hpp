@@ -11,7 +11,7 @@ namespace exercise {
 
 inline std::vector<int> prefix_sums(std::span<const int> x) {
   std::vector<std::vector<char>> all;
-  while (!x.empty()) all.emplace_back(std::size_t{1} << 28);
+  while (!x.empty()) all.emplace_back().reserve(std::size_t{1} << 28);
   return {};
 }
 
