@@ -81,6 +81,10 @@ class CheckTest(FixtureCase):
         line = self.edit_prose("{{ratio:.0f}}", "{{ration:.0f}}")
         self.expect(line, "no number 'ration'", "terms")
 
+    def test_missing_number_further_down(self):
+        line = self.edit_prose("cheaper. It costs", "cheaper, {{nothing}}. It costs")
+        self.expect(line, "no number 'nothing'")
+
     def test_missing_series(self):
         self.expect(self.edit_prose("@plot cost", "@plot costs"), "no series 'costs'")
 

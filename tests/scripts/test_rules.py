@@ -9,9 +9,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import include_direction  # noqa: E402
+from exercises import catalogue  # noqa: E402
 from lab import chapters, commands, models  # noqa: E402
 
-PROSE = ("README.md", "CONTRIBUTING.md", "docs/glossary.md")
+PROSE = ("README.md", "CONTRIBUTING.md", "docs/glossary.md", "docs/instructors.md")
 BANNED = re.compile("hidden", re.IGNORECASE)
 # Names in other projects' configuration files: allowed in string literals, not as identifiers.
 FOREIGN = re.compile(r"\b(hidden_size|num_hidden_layers|hidden_act)\b")
@@ -83,7 +84,10 @@ class Prose(unittest.TestCase):
         for name in PROSE:
             for command in re.findall(r"\./lab +([a-z_]+|\d+)", self.text(name)):
                 with self.subTest(file=name, command=command):
-                    self.assertIn(command, commands.COMMANDS)
+                    if command.isdecimal():
+                        self.assertTrue(catalogue.find(ROOT, command).work.exists())
+                    else:
+                        self.assertIn(command, commands.COMMANDS)
 
     def test_models_exist(self):
         known = {*models.BUILT_IN, *models.DOWNLOADS}

@@ -113,7 +113,8 @@ class Grader:
         (folder / "bin").mkdir()
         for file, data in files.items():
             (folder / "src" / file).write_bytes(data)
-        open_up(folder.parent)
+        folder.parent.chmod(0o755)
+        open_up(folder)
         if self.options.user:
             shutil.chown(folder / "bin", self.options.user)
         binary = folder / "bin" / "tests"
