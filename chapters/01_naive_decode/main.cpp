@@ -109,8 +109,8 @@ void show_embedding(Run& run) {
   const Tensor<float, 2> table{{1, 2}, {3, 4}, {5, 6}};  // (V = 3, D = 2)
   const Tensor<std::int32_t, 1> ids{2, 0};               // (T = 2)
   auto x = make_tensor<float>(2, 2);                     // (T, D)
-  const HostWeightView weights{reinterpret_cast<const std::byte*>(table.data()), DType::f32, 3,
-                               2};
+  const HostWeightView weights{reinterpret_cast<const std::byte*>(table.data()), DType::f32,
+                               3, 2};
   cpu::embedding(view(x), view(ids), weights);
   run.print("token 2: ({}, {})   token 0: ({}, {})\n", x(0, 0), x(0, 1), x(1, 0), x(1, 1));
 }
@@ -205,7 +205,7 @@ void show_attention(Run& run) {
 void show_rope(Run& run) {
   run.section("rope");
   const Tensor<std::int32_t, 1> positions{5, 3, 12, 10};
-  const Tensor<float, 1> inv_freq{1};         // (Dh / 2)
+  const Tensor<float, 1> inv_freq{1};  // (Dh / 2)
   auto cos = make_tensor<float>(4, 1), sin = make_tensor<float>(4, 1);
   cpu::rope_angles(view(cos), view(sin), view(positions), view(inv_freq));
   Tensor<float, 3> x{{{1, 0}}, {{1, 0}}, {{1, 0}}, {{1, 0}}};  // (T = 4, H = 1, Dh = 2)
@@ -213,7 +213,8 @@ void show_rope(Run& run) {
   const auto dot = [&](int a, int b) {
     return x(a, 0, 0) * x(b, 0, 0) + x(a, 0, 1) * x(b, 0, 1);
   };
-  run.print("q at 5,  k at 3:   {:+.4f}\nq at 12, k at 10:  {:+.4f}\n", dot(0, 1), dot(2, 3));
+  run.print("q at 5,  k at 3:   {:+.4f}\nq at 12, k at 10:  {:+.4f}\n", dot(0, 1),
+            dot(2, 3));
 }
 
 //! @output rope
@@ -411,8 +412,8 @@ void show_roofline(Run& run, Model& model, const Machine& machine) {
     const ForwardBatch batch = single_sequence(0, some_tokens(model, T));
     NoKvCache nothing;
     const ForwardCost cost = transformer.cost(batch);
-    const double s = best_seconds(run.self_test() ? 1 : 7,
-                                  [&] { transformer.forward(batch, nothing); });
+    const double s =
+        best_seconds(run.self_test() ? 1 : 7, [&] { transformer.forward(batch, nothing); });
     const double bytes = cost.weight_bytes, I = cost.flops / bytes;
     const double limit = std::min(machine.flop_peak, I * machine.bandwidth);
     tokens.push_back(double(T));
@@ -466,12 +467,12 @@ void show_position(Run& run, Model& model) {
   NoKvCache nothing;
   std::vector<double> position, ms, predicted;
   const std::int64_t step = run.self_test() ? 16 : 64;
-  const std::int64_t last = std::min<std::int64_t>(
-      run.self_test() ? 32 : 512, model.config().context_length);
+  const std::int64_t last =
+      std::min<std::int64_t>(run.self_test() ? 32 : 512, model.config().context_length);
   for (std::int64_t t = step; t <= last; t += step) {
     const ForwardBatch batch = single_sequence(0, some_tokens(model, t));
-    const double s = best_seconds(run.self_test() ? 1 : 5,
-                                  [&] { transformer.forward(batch, nothing); });
+    const double s =
+        best_seconds(run.self_test() ? 1 : 5, [&] { transformer.forward(batch, nothing); });
     position.push_back(double(t));
     ms.push_back(s * 1e3);
     predicted.push_back(transformer.cost(batch).flops);
@@ -535,7 +536,9 @@ void chapter(Run& run) {
   check_answer(run, *model, result);
 }
 
-int main(int argc, char** argv) { return run_chapter("01_naive_decode", chapter, argc, argv); }
+int main(int argc, char** argv) {
+  return run_chapter("01_naive_decode", chapter, argc, argv);
+}
 
 //! @output check
 //!

@@ -1,6 +1,5 @@
 //! # The KV cache
 //! @builds-on 01_naive_decode
-//! @next 03_batching
 //! @time 60
 //! @exercise 02_kv_cache
 //! @summary Keep keys and values: linear instead of quadratic cost, paid in memory
@@ -77,7 +76,8 @@ using namespace lab;
 //! agree. Then the logits: those of one step with the cache, against a pass over the whole text.
 
 /// Generates without and with a cache. @return whether all tokens agree
-bool same_tokens(Run& run, Model& model, const std::string& prompt, std::int64_t max_tokens) {
+bool same_tokens(Run& run, Model& model, const std::string& prompt,
+                 std::int64_t max_tokens) {
   GenerateOptions options;
   options.max_tokens = max_tokens;
   options.ignore_end = true;
@@ -86,19 +86,21 @@ bool same_tokens(Run& run, Model& model, const std::string& prompt, std::int64_t
       model.config(), 1, positions_needed(model.config(), std::ssize(ids), max_tokens));
   const GenerateResult naive = generate_naive(model, ids, options);
   const GenerateResult cached = generate(model, *cache, ids, options);
-  run.print("{:<28} {:>3} tokens  {}\n", "\"" + prompt.substr(0, 24) + "\"", cached.ids.size(),
-            cached.ids == naive.ids ? "equal" : "DIFFERENT");
+  run.print("{:<28} {:>3} tokens  {}\n", "\"" + prompt.substr(0, 24) + "\"",
+            cached.ids.size(), cached.ids == naive.ids ? "equal" : "DIFFERENT");
   return cached.ids == naive.ids;
 }
 
-/// The largest difference between the logits of cached steps and of passes over the whole text.
+/// The largest difference between the logits of cached steps and of passes over the whole
+/// text.
 double largest_difference(Model& model, const std::vector<std::int32_t>& text) {
   const auto cache = make_contiguous_cache(model.config(), 1, std::ssize(text));
   NoKvCache nothing;
   double worst = 0;
   for (std::int64_t t = 0; t < std::ssize(text); ++t) {
     const std::span prefix(text.data(), static_cast<std::size_t>(t + 1));
-    const auto step = model.transformer().forward(single_sequence(t, prefix.last(1)), *cache);
+    const auto step =
+        model.transformer().forward(single_sequence(t, prefix.last(1)), *cache);
     const std::vector<float> cached(step.data, step.data + step.size());
     const auto whole = model.transformer().forward(single_sequence(0, prefix), nothing);
     for (std::size_t i = 0; i < cached.size(); ++i) {
@@ -113,14 +115,17 @@ void check_same(Run& run, Model& model) {
   run.section("same");
   const std::int64_t n = run.self_test() ? 8 : 48;
   bool equal = true;
-  for (const char* prompt : {"What is 2+2?", "Once upon a time", "Repeat: red fox, blue kite\nAnswer:"})
+  for (const char* prompt :
+       {"What is 2+2?", "Once upon a time", "Repeat: red fox, blue kite\nAnswer:"})
     equal = same_tokens(run, model, prompt, n) && equal;
   run.check(equal, "the cache changed no token");
-  auto text = prompt_ids(model.tokenizer(), "Once upon a time there was a small fox named Tom.");
+  auto text =
+      prompt_ids(model.tokenizer(), "Once upon a time there was a small fox named Tom.");
   if (run.self_test()) text.resize(6);
   const double worst = largest_difference(model, text);
   run.metric("worst", worst);
-  run.check(worst <= 1e-3, fmt::format("largest difference of a logit {:.1e} <= 1e-3", worst));
+  run.check(worst <= 1e-3,
+            fmt::format("largest difference of a logit {:.1e} <= 1e-3", worst));
 }
 
 //! @output same
@@ -208,8 +213,8 @@ std::vector<double> running_total(const std::vector<double>& step_ms, double blo
 void show_speed(Run& run, Model& model) {
   run.section("speed");
   Transformer& transformer = model.transformer();
-  const std::int64_t last = std::min<std::int64_t>(run.self_test() ? 32 : 512,
-                                                   model.config().context_length);
+  const std::int64_t last =
+      std::min<std::int64_t>(run.self_test() ? 32 : 512, model.config().context_length);
   const std::int64_t block = run.self_test() ? 16 : 32;
   std::vector<std::int32_t> text(static_cast<std::size_t>(last), 1);
   const auto cache = make_contiguous_cache(model.config(), 1, last);
@@ -218,8 +223,9 @@ void show_speed(Run& run, Model& model) {
   for (std::int64_t begin = 0; begin < last; begin += block) {
     std::vector<double> steps;
     for (std::int64_t t = begin; t < begin + block; ++t)
-      steps.push_back(milliseconds(
-          [&] { transformer.forward(single_sequence(t, {&text[std::size_t(t)], 1}), *cache); }));
+      steps.push_back(milliseconds([&] {
+        transformer.forward(single_sequence(t, {&text[std::size_t(t)], 1}), *cache);
+      }));
     const std::span prefix(text.data(), static_cast<std::size_t>(begin + block / 2));
     std::vector<double> passes;
     for (int i = 0; i < (run.self_test() ? 1 : 3); ++i)
@@ -231,8 +237,8 @@ void show_speed(Run& run, Model& model) {
   }
   const auto naive_total = running_total(naive, double(block)),
              cached_total = running_total(cached, double(block));
-  run.print("{:>9} {:>13} {:>13} {:>8} {:>14} {:>14}\n", "position", "naive, ms", "cached, ms",
-            "ratio", "naive sum, s", "cached sum, s");
+  run.print("{:>9} {:>13} {:>13} {:>8} {:>14} {:>14}\n", "position", "naive, ms",
+            "cached, ms", "ratio", "naive sum, s", "cached sum, s");
   for (std::size_t i = 0; i < position.size(); i += 3)
     run.print("{:>9.0f} {:>13.3f} {:>13.3f} {:>7.0f}x {:>14.3f} {:>14.4f}\n", position[i],
               naive[i], cached[i], naive[i] / cached[i], naive_total[i] / 1e3,
@@ -279,17 +285,19 @@ void show_memory(Run& run, const Model& model) {
   run.section("memory");
   const Config& own = model.config();
   const std::int64_t positions = own.context_length;
-  run.print("{:<24} {:>5} {:>14} {:>14} {:>13}\n", "heads", "type", "bytes/token", "formula",
-            fmt::format("MiB at {}", positions));
+  run.print("{:<24} {:>5} {:>14} {:>14} {:>13}\n", "heads", "type", "bytes/token",
+            "formula", fmt::format("MiB at {}", positions));
   bool all_equal = true;
-  for (const auto& [label, kv_heads] :
-       {std::pair{"MHA", own.n_heads}, {"GQA, this model", own.n_kv_heads}, {"MQA", std::int64_t{1}}})
+  for (const auto& [label, kv_heads] : {std::pair{"MHA", own.n_heads},
+                                        {"GQA, this model", own.n_kv_heads},
+                                        {"MQA", std::int64_t{1}}})
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
       Config config = own;
       config.n_kv_heads = kv_heads;
       const auto cache = make_contiguous_cache(config, 1, positions, dtype);
       const std::int64_t b = dtype_info(dtype).block_bytes;
-      const std::int64_t formula = 2 * config.n_layers * config.n_kv_heads * config.head_dim * b;
+      const std::int64_t formula =
+          2 * config.n_layers * config.n_kv_heads * config.head_dim * b;
       all_equal = all_equal && cache->bytes() == positions * formula;
       run.print("{:<24} {:>5} {:>14} {:>14} {:>13.2f}\n",
                 fmt::format("{}: {} for {}", label, kv_heads, own.n_heads), name(dtype),
@@ -346,18 +354,19 @@ void show_half(Run& run, Model& model) {
   options.max_tokens = run.self_test() ? 8 : 64;
   const auto generate_in = [&](DType dtype) {
     const auto cache = make_contiguous_cache(
-        model.config(), 1, positions_needed(model.config(), std::ssize(ids), options.max_tokens),
-        dtype);
+        model.config(), 1,
+        positions_needed(model.config(), std::ssize(ids), options.max_tokens), dtype);
     return generate(model, *cache, ids, options);
   };
   const GenerateResult exact = generate_in(DType::f32);
   for (const DType dtype : {DType::f16, DType::bf16}) {
     const GenerateResult rounded = generate_in(dtype);
-    const auto [a, b] = std::mismatch(exact.ids.begin(), exact.ids.end(), rounded.ids.begin(),
-                                      rounded.ids.end());
+    const auto [a, b] = std::mismatch(exact.ids.begin(), exact.ids.end(),
+                                      rounded.ids.begin(), rounded.ids.end());
     run.print("{:>5} cache: the first {} of {} tokens agree with f32\n", name(dtype),
               a - exact.ids.begin(), exact.ids.size());
-    run.metric(dtype == DType::f16 ? "agree_f16" : "agree_bf16", double(a - exact.ids.begin()));
+    run.metric(dtype == DType::f16 ? "agree_f16" : "agree_bf16",
+               double(a - exact.ids.begin()));
   }
   run.metric("half_tokens", double(exact.ids.size()));
 }

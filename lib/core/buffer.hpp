@@ -24,9 +24,13 @@ class Buffer {
   std::byte* data() { return bytes_.get(); }
   const std::byte* data() const { return bytes_.get(); }
   template <class T>
-  T* as() { return reinterpret_cast<T*>(bytes_.get()); }
+  T* as() {
+    return reinterpret_cast<T*>(bytes_.get());
+  }
   template <class T>
-  const T* as() const { return reinterpret_cast<const T*>(bytes_.get()); }
+  const T* as() const {
+    return reinterpret_cast<const T*>(bytes_.get());
+  }
   std::size_t size() const { return size_; }
 
  private:

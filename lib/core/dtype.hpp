@@ -7,13 +7,23 @@
 
 namespace lab {
 
-/// Storage formats. Block formats hold `block_size` weights of one row in `block_bytes` bytes.
-/// Layouts: kernels/cpu/dequantize.cpp, after the GGUF specification.
+/// Storage formats. Block formats hold `block_size` weights of one row in `block_bytes`
+/// bytes. Layouts: kernels/cpu/dequantize.cpp, after the GGUF specification.
 enum class DType : std::uint8_t {
-  f32, f16, bf16,
-  q4_0, q4_1, q5_0, q5_1, q8_0,       // 32 weights a block
-  q2_k, q3_k, q4_k, q5_k, q6_k,       // 256 weights a block
-  iq4_nl,                             // 32 weights a block
+  f32,
+  f16,
+  bf16,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q8_0,  // 32 weights a block
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,    // 256 weights a block
+  iq4_nl,  // 32 weights a block
 };
 inline constexpr int kDTypeCount = 14;
 
@@ -33,12 +43,14 @@ inline constexpr DTypeInfo kDTypeTable[kDTypeCount] = {
 constexpr const DTypeInfo& dtype_info(DType dtype) {
   return kDTypeTable[static_cast<int>(dtype)];
 }
+/// @return "F32", "Q4_0", ...
 constexpr std::string_view name(DType dtype) { return dtype_info(dtype).name; }
 
 /// @return bytes of `n` weights of one row; n must be a multiple of the block size
 constexpr std::int64_t row_bytes(DType dtype, std::int64_t n) {
   return n / dtype_info(dtype).block_size * dtype_info(dtype).block_bytes;
 }
+/// @return whether weights are stored in blocks of codes with scales
 constexpr bool is_quantized(DType dtype) { return dtype >= DType::q4_0; }
 
 }  // namespace lab

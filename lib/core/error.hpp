@@ -33,10 +33,10 @@ inline constexpr int kExitFailure = 1, kExitUsage = 2, kExitUnavailable = 77;
 
 /// Throws lab::Error with a formatted message unless `condition` holds. Always on: this is
 /// input validation, and `assert` is not.
-#define LAB_CHECK(condition, ...)                                     \
-  do {                                                                \
-    if (!(condition)) [[unlikely]]                                    \
-      throw ::lab::Error(::fmt::format(__VA_ARGS__));                 \
+#define LAB_CHECK(condition, ...)                     \
+  do {                                                \
+    if (!(condition)) [[unlikely]]                    \
+      throw ::lab::Error(::fmt::format(__VA_ARGS__)); \
   } while (false)
 
 /// Runs a program's body and turns what it throws into one line on stderr and an exit code.

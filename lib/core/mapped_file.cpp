@@ -21,7 +21,8 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
   const bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
   void* mapped = nullptr;
   if (regular && info.st_size > 0)
-    mapped = mmap(nullptr, static_cast<std::size_t>(info.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
+    mapped = mmap(nullptr, static_cast<std::size_t>(info.st_size), PROT_READ, MAP_PRIVATE,
+                  fd, 0);
   close(fd);  // the mapping keeps the file
   LAB_CHECK(regular, "'{}' is not a regular file; give the path of a model file",
             path.string());
@@ -37,8 +38,10 @@ MappedFile::~MappedFile() {
 
 void MappedFile::release(std::span<const std::byte> part) const {
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<std::uintptr_t>(part.data()) + page - 1) / page * page;
-  const auto end = reinterpret_cast<std::uintptr_t>(part.data() + part.size()) / page * page;
+  const auto begin =
+      (reinterpret_cast<std::uintptr_t>(part.data()) + page - 1) / page * page;
+  const auto end =
+      reinterpret_cast<std::uintptr_t>(part.data() + part.size()) / page * page;
   if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 

@@ -24,8 +24,8 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
 
-  /// Drops the pages that lie wholly inside `part` from memory; touching them reads the file
-  /// again. Packing calls it behind itself, so that a model is never in memory twice.
+  /// Drops the pages that lie wholly inside `part` from memory; touching them reads the
+  /// file again. Packing calls it behind itself, so that a model is never in memory twice.
   void release(std::span<const std::byte> part) const;
 
  private:

@@ -19,7 +19,8 @@ namespace lab {
 namespace {
 
 int read_topology(int cpu, const char* file) {
-  std::ifstream in("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/" + file);
+  std::ifstream in("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/" +
+                   file);
   int id = -1;
   in >> id;
   return id;
@@ -70,13 +71,15 @@ void set_n_threads(int n) {
 
 int n_threads() { return pool().threads; }
 
-void detail::parallel_for(std::int64_t n, std::int64_t grain, RangeFunction f, void* context) {
+void detail::parallel_for(std::int64_t n, std::int64_t grain, RangeFunction f,
+                          void* context) {
   if (n <= 0) return;
   Pool& p = pool();
   if (p.threads == 1 || n <= grain) return f(context, 0, n);
   p.arena->execute([&] {
     tbb::parallel_for(
-        tbb::blocked_range<std::int64_t>(0, n, static_cast<std::size_t>(std::max<std::int64_t>(1, grain))),
+        tbb::blocked_range<std::int64_t>(
+            0, n, static_cast<std::size_t>(std::max<std::int64_t>(1, grain))),
         [&](const tbb::blocked_range<std::int64_t>& r) { f(context, r.begin(), r.end()); },
         tbb::simple_partitioner());
   });

@@ -1,7 +1,7 @@
 /// @file
-/// The one seam for threads. Backed by oneTBB: on a quiet machine as fast as OpenMP, and on a
-/// busy one it keeps working where a statically divided OpenMP region waits for its slowest
-/// thread.
+/// The one seam for threads. Backed by oneTBB: on a quiet machine as fast as OpenMP, and on
+/// a busy one it keeps working where a statically divided OpenMP region waits for its
+/// slowest thread.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@ int default_n_threads();
 /// Sets how many threads parallel_for uses from now on.
 /// @throws Error unless 1 <= n <= 1024
 void set_n_threads(int n);
+/// @return how many threads parallel_for uses
 int n_threads();
 
 namespace detail {
@@ -23,8 +24,8 @@ void parallel_for(std::int64_t n, std::int64_t grain, RangeFunction f, void* con
 }  // namespace detail
 
 /// Calls body(begin, end) for ranges that together cover [0, n) exactly once, on up to
-/// n_threads() threads. A range holds at most `grain` items (the last may be shorter); ranges
-/// are claimed as threads become free. With one thread, body(0, n) runs in place.
+/// n_threads() threads. A range holds at most `grain` items (the last may be shorter);
+/// ranges are claimed as threads become free. With one thread, body(0, n) runs in place.
 template <class Body>
 void parallel_for(std::int64_t n, std::int64_t grain, Body&& body) {
   using Plain = std::remove_reference_t<Body>;

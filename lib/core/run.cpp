@@ -33,7 +33,8 @@ Run::~Run() = default;
 
 void Run::section(const std::string& name) {
   State& s = *state_;
-  s.muted = !s.only.empty() && std::find(s.only.begin(), s.only.end(), name) == s.only.end();
+  s.muted =
+      !s.only.empty() && std::find(s.only.begin(), s.only.end(), name) == s.only.end();
   if (s.muted) return;
   const std::size_t rule = name.size() < 60 ? 60 - name.size() : 1;
   fmt::print("{}== {} {}\n", s.first ? "" : "\n", name, std::string(rule, '='));
@@ -51,7 +52,8 @@ void Run::metric(const std::string& key, double value, const std::string& unit) 
 }
 
 void Run::series(const std::string& key, const std::string& x_label,
-                 const std::string& y_label, std::vector<double> x, std::vector<Line> lines) {
+                 const std::string& y_label, std::vector<double> x,
+                 std::vector<Line> lines) {
   auto& entry = state_->record["series"][key];
   entry = {{"x_label", x_label}, {"y_label", y_label}, {"x", x}};
   for (const auto& [line, y] : lines) entry["lines"][line] = y;
@@ -76,14 +78,15 @@ int run_chapter(const std::string& chapter, const std::function<void(Run&)>& bod
     cxxopts::Options options(chapter, "Chapter " + chapter + " of decodelab.");
     options.add_options()  //
         ("model", "target, draft, smollm2, or the path of a model",
-         cxxopts::value<std::string>()->default_value("target"))  //
+         cxxopts::value<std::string>()->default_value("target"))                //
         ("device", "cpu", cxxopts::value<std::string>()->default_value("cpu"))  //
         ("threads", "threads; 0: one per physical core",
          cxxopts::value<int>()->default_value("0"))  //
         ("section", "print only this section (may be repeated)",
-         cxxopts::value<std::vector<std::string>>())                                //
-        ("json", "write the record of the run to this file", cxxopts::value<std::string>())  //
-        ("self-test", "small sizes: checks only, numbers mean little")              //
+         cxxopts::value<std::vector<std::string>>())  //
+        ("json", "write the record of the run to this file",
+         cxxopts::value<std::string>())                                 //
+        ("self-test", "small sizes: checks only, numbers mean little")  //
         ("h,help", "print this help");
     Run run;
     Run::State& state = *run.state_;
@@ -94,23 +97,27 @@ int run_chapter(const std::string& chapter, const std::function<void(Run&)>& bod
         return 0;
       }
       if (!given.unmatched().empty())
-        throw UsageError(fmt::format("unexpected argument '{}'", given.unmatched().front()));
+        throw UsageError(
+            fmt::format("unexpected argument '{}'", given.unmatched().front()));
       state.model = given["model"].as<std::string>();
       state.device = given["device"].as<std::string>();
       state.self_test = given.count("self-test") > 0;
       if (given.count("section"))
         state.only = given["section"].as<std::vector<std::string>>();
       if (given.count("json")) state.json_file = given["json"].as<std::string>();
-      if (const int threads = given["threads"].as<int>(); threads != 0) set_n_threads(threads);
+      if (const int threads = given["threads"].as<int>(); threads != 0)
+        set_n_threads(threads);
     } catch (const cxxopts::exceptions::exception& e) {
       throw UsageError(e.what());
     }
     if (state.device != "cpu")
-      throw UsageError(fmt::format("unknown device '{}'; this build has: cpu", state.device));
+      throw UsageError(
+          fmt::format("unknown device '{}'; this build has: cpu", state.device));
     state.record = {{"schema", "decodelab-run/1"},
                     {"chapter", chapter},
                     {"model", state.model},
                     {"device", cpu_name()},
+                    {"threads", n_threads()},
                     {"metrics", nlohmann::ordered_json::object()},
                     {"series", nlohmann::ordered_json::object()}};
     body(run);

@@ -29,10 +29,12 @@ HostView<Out, int(N)> view_of(T* data, const std::array<std::size_t, N>& shape) 
 }
 }  // namespace detail
 
+/// @return a view of the whole tensor, valid until it is resized or destroyed
 template <class T, std::size_t N>
 HostView<T, int(N)> view(Tensor<T, N>& t) {
   return detail::view_of<T>(t.data(), t.shape());
 }
+/// @return a read-only view of the whole tensor
 template <class T, std::size_t N>
 HostView<const T, int(N)> view(const Tensor<T, N>& t) {
   return detail::view_of<const T>(t.data(), t.shape());

@@ -1,5 +1,6 @@
 /// @file
-/// Non-owning, row-major views: what kernels take. Cheap to compile, so .cu files include it.
+/// Non-owning, row-major views: what kernels take. Cheap to compile, so .cu files include
+/// it.
 #pragma once
 
 #include <array>
@@ -51,15 +52,19 @@ struct View {
 
   /// The same elements under another shape of the same size.
   template <int R>
-  constexpr View<T, R, S> reshape(std::array<std::int64_t, R> to) const { return {data, to}; }
+  constexpr View<T, R, S> reshape(std::array<std::int64_t, R> to) const {
+    return {data, to};
+  }
 
   constexpr operator View<const T, Rank, S>() const requires(!std::is_const_v<T>) {
     return {data, shape};
   }
 };
 
+/// What CPU kernels take.
 template <class T, int Rank>
 using HostView = View<T, Rank, Space::host>;
+/// What CUDA kernels take.
 template <class T, int Rank>
 using DeviceView = View<T, Rank, Space::device>;
 
@@ -75,6 +80,7 @@ struct WeightView {
   constexpr std::int64_t bytes() const { return rows * row_stride(); }
   constexpr const std::byte* row(std::int64_t r) const { return data + r * row_stride(); }
 };
+/// Weights in host memory, as a mapped file has them.
 using HostWeightView = WeightView<Space::host>;
 
 }  // namespace lab

@@ -10,8 +10,8 @@
 namespace lab {
 namespace {
 
-/// Gives the logits (V) that follow `text`. It is called with the prompt first, and then with
-/// the same text and one more token each time.
+/// Gives the logits (V) that follow `text`. It is called with the prompt first, and then
+/// with the same text and one more token each time.
 using NextLogits =
     std::function<std::span<const float>(const std::vector<std::int32_t>& text)>;
 
@@ -23,8 +23,8 @@ void check_prompt(const Config& config, const std::vector<std::int32_t>& prompt,
             prompt.size(), config.context_length);
   LAB_CHECK(options.max_tokens >= 1, "max-tokens is {}; give a number >= 1",
             options.max_tokens);
-  LAB_CHECK(options.prefill_chunk >= 1, "the prefill chunk is {} tokens; give a number >= 1",
-            options.prefill_chunk);
+  LAB_CHECK(options.prefill_chunk >= 1,
+            "the prefill chunk is {} tokens; give a number >= 1", options.prefill_chunk);
 }
 
 /// Turns tokens into text that may be shown, and says when to stop.
@@ -56,8 +56,8 @@ class TextOutput {
 GenerateResult run_loop(const Model& model, const std::vector<std::int32_t>& prompt,
                         const GenerateOptions& options, const OnText& on_text,
                         const NextLogits& next_logits) {
-  GenerateResult result{prompt, {}, "", FinishReason::length,
-                        RequestMetrics(std::ssize(prompt))};
+  GenerateResult result{
+      prompt, {}, "", FinishReason::length, RequestMetrics(std::ssize(prompt))};
   Sampler sampler(options.sampling);
   TextOutput output(model, options, on_text);
   std::vector<std::int32_t> text = prompt;  // prompt and answer
@@ -104,20 +104,23 @@ std::int64_t positions_needed(const Config& config, std::int64_t prompt_tokens,
 }
 
 // [region generate]
-GenerateResult generate(Model& model, KvCache& cache, const std::vector<std::int32_t>& prompt,
+GenerateResult generate(Model& model, KvCache& cache,
+                        const std::vector<std::int32_t>& prompt,
                         const GenerateOptions& options, const OnText& on_text) {
   check_prompt(model.config(), prompt, options);
   std::int64_t stored = 0;  // tokens whose keys and values are in the cache
-  return run_loop(model, prompt, options, on_text, [&](const std::vector<std::int32_t>& text) {
-    HostView<const float, 2> logits;
-    while (stored < std::ssize(text)) {
-      const std::int64_t count = std::min(options.prefill_chunk, std::ssize(text) - stored);
-      const std::span fresh(text.data() + stored, static_cast<std::size_t>(count));
-      logits = model.transformer().forward(single_sequence(stored, fresh), cache);
-      stored += count;
-    }
-    return last_row(logits);
-  });
+  return run_loop(
+      model, prompt, options, on_text, [&](const std::vector<std::int32_t>& text) {
+        HostView<const float, 2> logits;
+        while (stored < std::ssize(text)) {
+          const std::int64_t count =
+              std::min(options.prefill_chunk, std::ssize(text) - stored);
+          const std::span fresh(text.data() + stored, static_cast<std::size_t>(count));
+          logits = model.transformer().forward(single_sequence(stored, fresh), cache);
+          stored += count;
+        }
+        return last_row(logits);
+      });
 }
 // [endregion]
 
@@ -126,9 +129,10 @@ GenerateResult generate_naive(Model& model, const std::vector<std::int32_t>& pro
                               const GenerateOptions& options, const OnText& on_text) {
   check_prompt(model.config(), prompt, options);
   NoKvCache nothing;
-  return run_loop(model, prompt, options, on_text, [&](const std::vector<std::int32_t>& text) {
-    return last_row(model.transformer().forward(single_sequence(0, text), nothing));
-  });
+  return run_loop(
+      model, prompt, options, on_text, [&](const std::vector<std::int32_t>& text) {
+        return last_row(model.transformer().forward(single_sequence(0, text), nothing));
+      });
 }
 // [endregion]
 

@@ -20,6 +20,7 @@ struct GenerateOptions {
   std::int64_t prefill_chunk = 512;  ///< prompt tokens in one forward pass; bounds memory
 };
 
+/// Why an answer ended.
 enum class FinishReason {
   stop,    ///< an end token or a stop string
   length,  ///< max_tokens, or the context is full
@@ -40,8 +41,10 @@ using OnText = std::function<void(const std::string&)>;
 
 /// Generates with a KV cache: the prompt once, then one token a step.
 /// @param cache  empty at sequence 0
-/// @throws Error if the prompt is empty or longer than the context, or the cache is too small
-GenerateResult generate(Model& model, KvCache& cache, const std::vector<std::int32_t>& prompt,
+/// @throws Error if the prompt is empty or longer than the context, or the cache is too
+/// small
+GenerateResult generate(Model& model, KvCache& cache,
+                        const std::vector<std::int32_t>& prompt,
                         const GenerateOptions& options, const OnText& on_text = {});
 
 /// Generates without one: every step runs the whole text through the model again. Gives the

@@ -24,7 +24,8 @@ double RequestMetrics::latency_ms() const {
 
 std::vector<double> RequestMetrics::itl_ms() const {
   std::vector<double> gaps;
-  for (std::size_t i = 1; i < times_.size(); ++i) gaps.push_back(ms(times_[i] - times_[i - 1]));
+  for (std::size_t i = 1; i < times_.size(); ++i)
+    gaps.push_back(ms(times_[i] - times_[i - 1]));
   return gaps;
 }
 

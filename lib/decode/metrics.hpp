@@ -23,10 +23,10 @@ class RequestMetrics {
 
   std::int64_t prompt_tokens() const { return prompt_tokens_; }
   std::int64_t output_tokens() const { return static_cast<std::int64_t>(times_.size()); }
-  double ttft_ms() const;              ///< 0 before the first token
-  double tpot_ms() const;              ///< 0 for fewer than two tokens
-  double latency_ms() const;           ///< arrival to last token
-  std::vector<double> itl_ms() const;  ///< output_tokens() - 1 gaps
+  double ttft_ms() const;               ///< 0 before the first token
+  double tpot_ms() const;               ///< 0 for fewer than two tokens
+  double latency_ms() const;            ///< arrival to last token
+  std::vector<double> itl_ms() const;   ///< output_tokens() - 1 gaps
   double prefill_tokens_per_s() const;  ///< prompt tokens / TTFT
   double decode_tokens_per_s() const;   ///< 1 / TPOT
 

@@ -6,8 +6,8 @@
 
 namespace lab {
 
-/// Keeps one layer's keys and values for the length of one attend(), and nothing after that.
-/// Every batch must therefore hold its sequences from position 0 on.
+/// Keeps one layer's keys and values for the length of one attend(), and nothing after
+/// that. Every batch must therefore hold its sequences from position 0 on.
 class NoKvCache final : public KvCache {
  public:
   void begin(const ForwardBatch& batch) override;

@@ -58,7 +58,8 @@ void SamplingParams::validate() const {
   LAB_CHECK(temperature >= 0 && std::isfinite(temperature),
             "temperature is {}; give a number >= 0 (0 is greedy)", temperature);
   LAB_CHECK(top_k >= 0, "top-k is {}; give a number >= 0 (0 keeps all)", top_k);
-  LAB_CHECK(top_p > 0 && top_p <= 1, "top-p is {}; give a number above 0 and at most 1", top_p);
+  LAB_CHECK(top_p > 0 && top_p <= 1, "top-p is {}; give a number above 0 and at most 1",
+            top_p);
   LAB_CHECK(min_p >= 0 && min_p <= 1, "min-p is {}; give a number from 0 to 1", min_p);
   LAB_CHECK(repetition_penalty > 0 && std::isfinite(repetition_penalty),
             "the repetition penalty is {}; give a number above 0 (1 is off)",
@@ -75,8 +76,10 @@ std::vector<Candidate> Sampler::distribution(std::span<const float> logits,
   LAB_CHECK(!scaled.empty(), "sampler: there are no logits");
   for (std::size_t i = 0; i < scaled.size(); ++i)
     LAB_CHECK(!std::isnan(scaled[i]),
-              "sampler: the logit of token {} is NaN; the model's weights may be damaged", i);
-  if (params_.repetition_penalty != 1) penalize(scaled, history, params_.repetition_penalty);
+              "sampler: the logit of token {} is NaN; the model's weights may be damaged",
+              i);
+  if (params_.repetition_penalty != 1)
+    penalize(scaled, history, params_.repetition_penalty);
 
   const bool greedy = params_.temperature == 0;
   std::vector<Candidate> sorted(scaled.size());
@@ -86,9 +89,12 @@ std::vector<Candidate> Sampler::distribution(std::span<const float> logits,
   const auto before = [](const Candidate& a, const Candidate& b) {
     return a.probability != b.probability ? a.probability > b.probability : a.id < b.id;
   };
-  const std::int64_t k = greedy ? 1 : params_.top_k > 0 ? params_.top_k : std::ssize(sorted);
+  const std::int64_t k = greedy              ? 1
+                         : params_.top_k > 0 ? params_.top_k
+                                             : std::ssize(sorted);
   const auto kept = static_cast<std::size_t>(std::min<std::int64_t>(k, std::ssize(sorted)));
-  std::partial_sort(sorted.begin(), sorted.begin() + std::ptrdiff_t(kept), sorted.end(), before);
+  std::partial_sort(sorted.begin(), sorted.begin() + std::ptrdiff_t(kept), sorted.end(),
+                    before);
   sorted.resize(kept);
   LAB_CHECK(std::isfinite(sorted.front().probability),
             "sampler: the largest logit is {}; the model's weights may be damaged",

@@ -8,8 +8,8 @@
 
 namespace lab {
 
-/// Passes text on until a stop string appears in it. Holds back the end of the text while it
-/// could still be the beginning of a stop string, so that no part of one is ever shown.
+/// Passes text on until a stop string appears in it. Holds back the end of the text while
+/// it could still be the beginning of a stop string, so that no part of one is ever shown.
 class StopMatcher {
  public:
   /// @throws Error if a string is empty

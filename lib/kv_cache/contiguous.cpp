@@ -28,22 +28,24 @@ std::int64_t ContiguousKvCache::length(std::int64_t sequence) const {
 
 void ContiguousKvCache::truncate(std::int64_t sequence, std::int64_t to) {
   LAB_CHECK(to >= 0 && to <= length(sequence),
-            "KV cache: cannot truncate sequence {} to {} positions; it stores {}", sequence, to,
-            length(sequence));
+            "KV cache: cannot truncate sequence {} to {} positions; it stores {}", sequence,
+            to, length(sequence));
   lengths_[static_cast<std::size_t>(sequence)] = to;
 }
 
 // [region begin]
 void ContiguousKvCache::begin(const ForwardBatch& batch) {
   for (const Segment& s : batch.segments()) {  // check everything before changing anything
-    LAB_CHECK(s.position == length(s.sequence),
-              "KV cache: sequence {} goes on at position {} but {} positions are stored; feed "
-              "its tokens in order",
-              s.sequence, s.position, length(s.sequence));
-    LAB_CHECK(s.position + s.count <= capacity_,
-              "KV cache: sequence {} needs {} positions but the cache holds {}; make the cache "
-              "larger or the text shorter",
-              s.sequence, s.position + s.count, capacity_);
+    LAB_CHECK(
+        s.position == length(s.sequence),
+        "KV cache: sequence {} goes on at position {} but {} positions are stored; feed "
+        "its tokens in order",
+        s.sequence, s.position, length(s.sequence));
+    LAB_CHECK(
+        s.position + s.count <= capacity_,
+        "KV cache: sequence {} needs {} positions but the cache holds {}; make the cache "
+        "larger or the text shorter",
+        s.sequence, s.position + s.count, capacity_);
   }
   for (const Segment& s : batch.segments())
     lengths_[static_cast<std::size_t>(s.sequence)] += s.count;
@@ -68,7 +70,8 @@ class ContiguousKvCacheOf final : public ContiguousKvCache {
               HostView<const float, 3> v) override {
     for (const Segment& s : batch_->segments()) {
       const std::int64_t end = s.begin + s.count, row = k.shape[1] * k.shape[2];
-      const auto keys = positions(kKeys, layer, s.sequence).rows(s.position, s.position + s.count);
+      const auto keys =
+          positions(kKeys, layer, s.sequence).rows(s.position, s.position + s.count);
       const auto values =
           positions(kValues, layer, s.sequence).rows(s.position, s.position + s.count);
       cpu::convert(keys.template reshape<1>({s.count * row}),
@@ -85,9 +88,10 @@ class ContiguousKvCacheOf final : public ContiguousKvCache {
     for (const Segment& s : batch_->segments()) {
       const std::int64_t kv_len = s.position + s.count;
       const HostView<const T, 3> keys = positions(kKeys, layer, s.sequence).rows(0, kv_len);
-      const HostView<const T, 3> values = positions(kValues, layer, s.sequence).rows(0, kv_len);
-      cpu::attention<T>(out.rows(s.begin, s.begin + s.count), q.rows(s.begin, s.begin + s.count),
-                        keys, values, scale);
+      const HostView<const T, 3> values =
+          positions(kValues, layer, s.sequence).rows(0, kv_len);
+      cpu::attention<T>(out.rows(s.begin, s.begin + s.count),
+                        q.rows(s.begin, s.begin + s.count), keys, values, scale);
     }
   }
   // [endregion]
@@ -111,7 +115,8 @@ class ContiguousKvCacheOf final : public ContiguousKvCache {
 
 std::unique_ptr<ContiguousKvCache> make_contiguous_cache(const Config& config,
                                                          std::int64_t n_sequences,
-                                                         std::int64_t capacity, DType dtype) {
+                                                         std::int64_t capacity,
+                                                         DType dtype) {
   switch (dtype) {
     case DType::f32:
       return std::make_unique<ContiguousKvCacheOf<float>>(config, n_sequences, capacity);
@@ -120,7 +125,8 @@ std::unique_ptr<ContiguousKvCache> make_contiguous_cache(const Config& config,
     case DType::bf16:
       return std::make_unique<ContiguousKvCacheOf<BFloat16>>(config, n_sequences, capacity);
     default:
-      throw Error(fmt::format("KV cache: no {} cache; choose f32, f16 or bf16", name(dtype)));
+      throw Error(
+          fmt::format("KV cache: no {} cache; choose f32, f16 or bf16", name(dtype)));
   }
 }
 

@@ -21,7 +21,8 @@ class ContiguousKvCache : public KvCache {
  public:
   /// @return the number of positions stored for `sequence`
   std::int64_t length(std::int64_t sequence) const;
-  /// Forgets the positions from `length` on, as after rejected draft tokens or a new prompt.
+  /// Forgets the positions from `length` on, as after rejected draft tokens or a new
+  /// prompt.
   /// @throws Error if fewer are stored
   void truncate(std::int64_t sequence, std::int64_t length);
 

@@ -77,6 +77,8 @@ void Bpe::add_merge(const Vocab& vocab, const TextIds& ids, std::size_t rank) {
   bool usable = true;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const auto place = ids.find(texts[i]);
+    // Text never comes apart into a token that does not exist: the merge is never wanted.
+    if (place == ids.end() && i < 2) return;
     LAB_CHECK(place != ids.end(),
               "merge {} of the vocabulary, {}, needs the token {}, which is not in it: the "
               "model file is damaged",

@@ -28,22 +28,25 @@ std::filesystem::path downloaded_models_dir() {
 std::filesystem::path find_model(const std::string& model) {
   if (model == "target" || model == "draft") {
     const auto path = builtin_models_dir() / (model + ".gguf");
-    LAB_CHECK(std::filesystem::exists(path),
-              "the built-in model '{}' is not at '{}'; set LAB_MODELS_DIR to the folder that "
-              "holds it",
-              model, path.string());
+    LAB_CHECK(
+        std::filesystem::exists(path),
+        "the built-in model '{}' is not at '{}'; set LAB_MODELS_DIR to the folder that "
+        "holds it",
+        model, path.string());
     return path;
   }
   if (model == "smollm2") {
     const auto path = downloaded_models_dir() / "SmolLM2-135M-Instruct.Q4_1.gguf";
-    LAB_CHECK(std::filesystem::exists(path),
-              "the model 'smollm2' is not on this machine yet; get it with: ./lab model smollm2");
+    LAB_CHECK(
+        std::filesystem::exists(path),
+        "the model 'smollm2' is not on this machine yet; get it with: ./lab model smollm2");
     return path;
   }
-  LAB_CHECK(std::filesystem::exists(model),
-            "no model '{}': it is neither target, draft or smollm2 nor a file or folder; check "
-            "the path",
-            model);
+  LAB_CHECK(
+      std::filesystem::exists(model),
+      "no model '{}': it is neither target, draft or smollm2 nor a file or folder; check "
+      "the path",
+      model);
   return model;
 }
 

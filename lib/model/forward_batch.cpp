@@ -8,7 +8,8 @@ void ForwardBatch::add(std::int64_t sequence, std::int64_t position,
                        std::span<const std::int32_t> tokens, bool all_logits) {
   LAB_CHECK(!tokens.empty(), "forward batch: sequence {} has no tokens; give at least one",
             sequence);
-  LAB_CHECK(position >= 0, "forward batch: sequence {} starts at position {}; positions are >= 0",
+  LAB_CHECK(position >= 0,
+            "forward batch: sequence {} starts at position {}; positions are >= 0",
             sequence, position);
   for (const Segment& s : segments_)
     LAB_CHECK(s.sequence != sequence,
@@ -19,7 +20,8 @@ void ForwardBatch::add(std::int64_t sequence, std::int64_t position,
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (all_logits || i + 1 == tokens.size()) logit_tokens_.push_back(n_tokens());
     tokens_.push_back(tokens[i]);
-    positions_.push_back(static_cast<std::int32_t>(position + static_cast<std::int64_t>(i)));
+    positions_.push_back(
+        static_cast<std::int32_t>(position + static_cast<std::int64_t>(i)));
   }
 }
 

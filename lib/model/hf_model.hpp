@@ -20,8 +20,8 @@ namespace lab {
 ///   scalings)
 Config config_from_hf(std::string_view config_json, const Checkpoint& checkpoint);
 
-/// Reads tokenizer.json, then the special tokens from config.json, generation_config.json and
-/// and tokenizer_config.json and the chat template, as far as those files exist.
+/// Reads tokenizer.json, then the special tokens from config.json, generation_config.json
+/// and and tokenizer_config.json and the chat template, as far as those files exist.
 /// @param folder  holds tokenizer.json
 /// @throws Error if a file is not valid
 Vocab vocab_from_hf(const std::filesystem::path& folder);

@@ -14,8 +14,8 @@ namespace lab {
 /// Owns the mapped files and everything built from them.
 class Model {
  public:
-  /// Packs the weights; each weight's pages of the file are dropped from memory behind it, so
-  /// that the peak is one copy of the weights.
+  /// Packs the weights; each weight's pages of the file are dropped from memory behind it,
+  /// so that the peak is one copy of the weights.
   explicit Model(ModelSource source);
 
   const Config& config() const { return source_.config; }

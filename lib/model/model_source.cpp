@@ -145,7 +145,7 @@ ModelSource open_folder(const fs::path& folder) {
 
 }  // namespace
 
-ModelSource open_model(const fs::path& path) {
+ModelSource open_model(const std::filesystem::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   LAB_CHECK(fs::exists(status), "'{}' does not exist; give a model file or folder",

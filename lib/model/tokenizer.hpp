@@ -31,7 +31,7 @@ enum class ControlTokens { keep, skip };
 class Tokenizer {
  public:
   /// @throws Error if a token occurs twice, types and tokens differ in number, a merge is
-  ///         malformed, occurs twice or names a token that is missing, a special id is out
+  ///         malformed, occurs twice or makes a token that is missing, a special id is out
   ///         of range, or the pre-tokenizer is unknown
   explicit Tokenizer(Vocab vocab);
   Tokenizer(Tokenizer&&) noexcept;

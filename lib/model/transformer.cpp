@@ -22,8 +22,8 @@ void check_batch(const ForwardBatch& batch, const Config& c) {
   LAB_CHECK(batch.n_tokens() > 0, "forward: the batch is empty; add at least one token");
   for (const std::int32_t id : batch.tokens())
     LAB_CHECK(id >= 0 && id < c.vocab_size,
-              "forward: token id {} is outside the vocabulary of {}; give ids from 0 to {}", id,
-              c.vocab_size, c.vocab_size - 1);
+              "forward: token id {} is outside the vocabulary of {}; give ids from 0 to {}",
+              id, c.vocab_size, c.vocab_size - 1);
   for (const Segment& s : batch.segments())
     LAB_CHECK(s.position + s.count <= c.context_length,
               "forward: sequence {} reaches position {} but the model's context holds {} "
@@ -107,7 +107,8 @@ HostView<const float, 2> Transformer::forward(const ForwardBatch& batch, KvCache
   resize_scratch(batch.n_tokens(), n_logits);
 
   cpu::embedding(view(s_.x), view_of(batch.tokens()), token_embd_);
-  cpu::rope_angles(view(s_.cos), view(s_.sin), view_of(batch.positions()), view_of(inv_freq_));
+  cpu::rope_angles(view(s_.cos), view(s_.sin), view_of(batch.positions()),
+                   view_of(inv_freq_));
   for (std::int64_t l = 0; l < config_.n_layers; ++l) {
     attention_block(l, cache);
     mlp_block(l);
@@ -134,7 +135,8 @@ ForwardCost Transformer::cost(const ForwardBatch& batch) const {
                2.0 * c.model_dim * c.vocab_size * double(batch.logit_tokens().size());
   for (const Segment& s : batch.segments()) {
     // Token i of the segment meets position + i + 1 keys, and as many values.
-    const double pairs = double(s.count) * s.position + 0.5 * double(s.count) * (s.count + 1);
+    const double pairs =
+        double(s.count) * s.position + 0.5 * double(s.count) * (s.count + 1);
     cost.flops += 4.0 * c.n_layers * c.n_heads * c.head_dim * pairs;
     cost.kv_bytes += 2.0 * c.n_layers * c.n_kv_heads * c.head_dim * sizeof(float) *
                      double(s.position + s.count);

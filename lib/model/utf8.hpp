@@ -20,6 +20,7 @@ struct Utf8Unit {
   bool valid = false;       ///< a well-formed character
   bool incomplete = false;  ///< ill-formed only because the text ends here
 };
+/// @return the unit that `text` begins with
 Utf8Unit next_utf8_unit(std::string_view text);
 
 /// @return `bytes` with each ill-formed sequence replaced by one U+FFFD; always valid UTF-8

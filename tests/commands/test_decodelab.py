@@ -55,7 +55,7 @@ class Usage(CommandTest):
         self.refuses(2, "wrong", "generate", "--wrong")
         self.refuses(2, "unexpected argument 'x'", "generate", "--prompt", "a", "x")
         self.refuses(2, "--prompt TEXT or --prompt-file FILE", "generate")
-        self.refuses(2, "max-tokens", "generate", "--prompt", "a", "--max-tokens", "many")
+        self.refuses(2, "many", "generate", "--prompt", "a", "--max-tokens", "many")
         self.refuses(2, "--max-tokens is 0", "generate", "--prompt", "a", "--max-tokens", "0")
         self.refuses(2, "temperature is -1", "generate", "--prompt", "a", "--temperature", "-1")
         self.refuses(2, "top-p is 0", "generate", "--prompt", "a", "--top-p", "0")

@@ -1,5 +1,5 @@
-// The built-in models against an independent implementation: PyTorch, in f32, on the weights of
-// the committed files (tools/train/golden.py).
+// The built-in models against an independent implementation: PyTorch, in f32, on the
+// weights of the committed files (tools/train/golden.py).
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -19,7 +19,8 @@ nlohmann::json golden_cases(const std::string& model) {
   return nlohmann::json::parse(in).at("cases");
 }
 
-double largest_difference(HostView<const float, 2> logits, const std::vector<float>& expected) {
+double largest_difference(HostView<const float, 2> logits,
+                          const std::vector<float>& expected) {
   REQUIRE(logits.shape[1] == std::ssize(expected));
   const auto row = logits[logits.shape[0] - 1];
   double worst = 0;
@@ -47,8 +48,9 @@ TEST_CASE("logits of the built-in models are PyTorch's") {
     HostView<const float, 2> logits;
     for (std::size_t begin = 0; begin < ids.size(); begin += 7)
       logits = model->transformer().forward(
-          single_sequence(std::int64_t(begin),
-                          std::span(ids).subspan(begin, std::min<std::size_t>(7, ids.size() - begin))),
+          single_sequence(
+              std::int64_t(begin),
+              std::span(ids).subspan(begin, std::min<std::size_t>(7, ids.size() - begin))),
           *cache);
     CHECK(largest_difference(logits, expected) <= 2e-4);
   }
@@ -65,7 +67,8 @@ TEST_CASE("greedy tokens of the built-in models are PyTorch's") {
     options.max_tokens = std::ssize(greedy);
     options.ignore_end = true;
     const auto cache = make_contiguous_cache(
-        model->config(), 1, positions_needed(model->config(), std::ssize(ids), options.max_tokens));
+        model->config(), 1,
+        positions_needed(model->config(), std::ssize(ids), options.max_tokens));
     CHECK(generate(*model, *cache, ids, options).ids == greedy);
   }
 }

@@ -1,6 +1,7 @@
 /// @file
-/// The Llama forward pass straight from its formulas, in double precision, on a tiny model's
-/// weights in Hugging Face's order. Shares no code with the library; slow on purpose.
+/// The Llama forward pass straight from its formulas, in double precision, on a tiny
+/// model's weights in Hugging Face's order. Shares no code with the library; slow on
+/// purpose.
 #pragma once
 
 #include <cmath>
@@ -58,7 +59,8 @@ class TextbookLlama {
     const std::int64_t half = c_.head_dim / 2;
     for (std::size_t head = 0; head < x.size(); head += std::size_t(c_.head_dim))
       for (std::int64_t i = 0; i < half; ++i) {
-        double frequency = std::pow(double(c_.rope.base), -2.0 * double(i) / double(c_.head_dim));
+        double frequency =
+            std::pow(double(c_.rope.base), -2.0 * double(i) / double(c_.head_dim));
         if (!c_.rope.divisors.empty()) frequency /= c_.rope.divisors[std::size_t(i)];
         const double angle = double(position) * frequency;
         double& a = x[head + std::size_t(i)];
@@ -78,7 +80,8 @@ class TextbookLlama {
       rotate(q.back(), std::int64_t(t));
       rotate(k.back(), std::int64_t(t));
     }
-    const auto Dh = std::size_t(c_.head_dim), group = std::size_t(c_.n_heads / c_.n_kv_heads);
+    const auto Dh = std::size_t(c_.head_dim),
+               group = std::size_t(c_.n_heads / c_.n_kv_heads);
     for (std::size_t t = 0; t < x.size(); ++t) {
       Vector out(q[t].size(), 0);
       for (std::size_t h = 0; h < std::size_t(c_.n_heads); ++h) {

@@ -42,7 +42,9 @@ TEST_CASE("every f16 value survives f16 -> f32 -> f16") {
 }
 
 TEST_CASE("bf16 conversion rounds to nearest even and keeps NaN") {
-  const auto bits = [](std::uint32_t u) { return to_bfloat16(std::bit_cast<float>(u)).bits; };
+  const auto bits = [](std::uint32_t u) {
+    return to_bfloat16(std::bit_cast<float>(u)).bits;
+  };
   CHECK(bits(0x3f808000) == 0x3f80);
   CHECK(bits(0x3f818000) == 0x3f82);
   CHECK(bits(0x3f80ffff) == 0x3f81);

@@ -18,7 +18,8 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 /// Probabilities 4, 2, 1, 1 eighths.
 const std::vector<float> kEighths{std::log(4.0f), std::log(2.0f), 0, 0};
 
-std::vector<Candidate> distribution(const SamplingParams& p, const std::vector<float>& logits,
+std::vector<Candidate> distribution(const SamplingParams& p,
+                                    const std::vector<float>& logits,
                                     const std::vector<std::int32_t>& history = {}) {
   return Sampler(p).distribution(logits, history);
 }
@@ -43,7 +44,8 @@ TEST_CASE("temperature 1 gives the softmax, sorted") {
 
 TEST_CASE("temperature sharpens and flattens") {
   CHECK(distribution({.temperature = 0.5}, kEighths)[0].probability == Approx(16.0 / 22));
-  CHECK(distribution({.temperature = 1e6}, kEighths)[0].probability == Approx(0.25).margin(1e-4));
+  CHECK(distribution({.temperature = 1e6}, kEighths)[0].probability ==
+        Approx(0.25).margin(1e-4));
 }
 
 TEST_CASE("top-k, top-p and min-p keep what they say, renormalised") {
@@ -88,7 +90,8 @@ TEST_CASE("draws follow the distribution and the seed") {
   double chi = 0;
   for (int i = 0; i < 4; ++i) {
     const double expected = 20000 * (i == 0 ? 0.5 : i == 1 ? 0.25 : 0.125);
-    chi += (count[std::size_t(i)] - expected) * (count[std::size_t(i)] - expected) / expected;
+    chi +=
+        (count[std::size_t(i)] - expected) * (count[std::size_t(i)] - expected) / expected;
   }
   CHECK(chi < 16.3);
 }
@@ -97,14 +100,16 @@ TEST_CASE("logits that no distribution can come from are refused") {
   Sampler s({});
   CHECK_THROWS_WITH(s.sample(std::vector<float>{1, kNaN}, {}),
                     ContainsSubstring("logit of token 1 is NaN"));
-  CHECK_THROWS_WITH(s.sample(std::vector<float>{-kInf, -kInf}, {}), ContainsSubstring("-inf"));
+  CHECK_THROWS_WITH(s.sample(std::vector<float>{-kInf, -kInf}, {}),
+                    ContainsSubstring("-inf"));
   CHECK_THROWS_WITH(s.sample(std::vector<float>{kInf, 0}, {}), ContainsSubstring("inf"));
   CHECK_THROWS_WITH(s.sample({}, {}), ContainsSubstring("no logits"));
 }
 
 TEST_CASE("sampling parameters out of range are named") {
   CHECK_THROWS_WITH(Sampler({.temperature = -1}), ContainsSubstring("temperature is -1"));
-  CHECK_THROWS_WITH(Sampler({.temperature = kNaN}), ContainsSubstring("temperature is nan"));
+  CHECK_THROWS_WITH(Sampler({.temperature = kNaN}),
+                    ContainsSubstring("temperature is nan"));
   CHECK_THROWS_WITH(Sampler({.top_k = -1}), ContainsSubstring("top-k is -1"));
   CHECK_THROWS_WITH(Sampler({.top_p = 0}), ContainsSubstring("top-p is 0"));
   CHECK_THROWS_WITH(Sampler({.top_p = 1.5}), ContainsSubstring("top-p is 1.5"));
@@ -115,7 +120,7 @@ TEST_CASE("sampling parameters out of range are named") {
 TEST_CASE("a stop string is found across pushes and never shown") {
   StopMatcher m({"END", "\n\n"});
   CHECK(m.push("a line\n") == "a line");  // the newline may be the first of two
-  CHECK(m.push("E") == "\n");            // it was not; but E may begin END
+  CHECK(m.push("E") == "\n");             // it was not; but E may begin END
   CHECK(m.push("ND") == "");
   CHECK(m.stopped());
 }

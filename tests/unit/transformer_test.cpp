@@ -64,7 +64,8 @@ std::vector<std::int32_t> greedy(Model& model, const std::vector<std::int32_t>& 
 
 }  // namespace
 
-TEST_CASE("logits are the formulas', in both RoPE layouts, tied and untied, at every length") {
+TEST_CASE(
+    "logits are the formulas', in both RoPE layouts, tied and untied, at every length") {
   const bool tied = GENERATE(true, false);
   const TinyModel tiny = make_tiny_model(tiny_config(), {.seed = 3, .tied = tied});
   const TextbookLlama textbook(tiny);
@@ -108,7 +109,8 @@ TEST_CASE("GGUF and safetensors of the same weights give the same tokens") {
   CHECK(greedy(*load_gguf(tiny), prompt, 60) == greedy(*load_hf(tiny), prompt, 60));
 }
 
-TEST_CASE("equivalence ladder: the KV cache changes no token, whatever the chunk and prompt") {
+TEST_CASE(
+    "equivalence ladder: the KV cache changes no token, whatever the chunk and prompt") {
   const auto model = load_gguf(make_tiny_model(tiny_config(), {.seed = 21}));
   for (int round = 0; round < 12; ++round) {
     const std::int64_t prompt_length = 1 + 5 * round;
@@ -169,7 +171,8 @@ TEST_CASE("all logits of a batch are those of its prefixes") {
   for (std::int64_t t = 0; t < 9; ++t)
     rows.emplace_back(logits[t].data, logits[t].data + logits.shape[1]);
   for (std::size_t t = 0; t < 9; ++t) {
-    const std::vector<std::int32_t> prefix(ids.begin(), ids.begin() + std::ptrdiff_t(t) + 1);
+    const std::vector<std::int32_t> prefix(ids.begin(),
+                                           ids.begin() + std::ptrdiff_t(t) + 1);
     CHECK(worst_difference(rows[t], naive_logits(*model, prefix)) <= 1e-5);
   }
 }
@@ -181,7 +184,8 @@ TEST_CASE("truncating the cache and going on is going on from there") {
   model->transformer().forward(single_sequence(0, kept), *cache);
   model->transformer().forward(single_sequence(6, wrong), *cache);
   cache->truncate(0, 6);
-  const auto got = last_logits(model->transformer().forward(single_sequence(6, right), *cache));
+  const auto got =
+      last_logits(model->transformer().forward(single_sequence(6, right), *cache));
   auto text = kept;
   text.insert(text.end(), right.begin(), right.end());
   CHECK(worst_difference(got, naive_logits(*model, text)) <= 1e-5);
@@ -236,13 +240,15 @@ TEST_CASE("what the cache and the batch refuse, and that a refusal changes nothi
   unknown.add(2, 0, ids);
   CHECK_THROWS_WITH(t.forward(unknown, *cache), ContainsSubstring("not in a cache of 2"));
   CHECK_THROWS_WITH(cache->truncate(0, 7), ContainsSubstring("it stores 6"));
-  CHECK_THROWS_WITH(make_contiguous_cache(model->config(), 0, 8), ContainsSubstring("at least 1"));
+  CHECK_THROWS_WITH(make_contiguous_cache(model->config(), 0, 8),
+                    ContainsSubstring("at least 1"));
   CHECK_THROWS_WITH(make_contiguous_cache(model->config(), 1, 8, DType::q8_0),
                     ContainsSubstring("choose f32, f16 or bf16"));
   NoKvCache nothing;
   CHECK_THROWS_WITH(t.forward(single_sequence(3, ids), nothing),
                     ContainsSubstring("without a cache"));
-  CHECK_THROWS_WITH(t.forward(ForwardBatch(), nothing), ContainsSubstring("batch is empty"));
+  CHECK_THROWS_WITH(t.forward(ForwardBatch(), nothing),
+                    ContainsSubstring("batch is empty"));
   const std::vector<std::int32_t> outside{272}, negative{-1};
   CHECK_THROWS_WITH(t.forward(single_sequence(0, outside), nothing),
                     ContainsSubstring("token id 272 is outside the vocabulary of 272"));
@@ -280,8 +286,8 @@ TEST_CASE("generation stops at the end of the context, and never at a padding ro
   o.max_tokens = 1000;
   o.ignore_end = true;
   const auto prompt = random_ids(100, 2);
-  const auto cache =
-      make_contiguous_cache(model->config(), 1, positions_needed(model->config(), 100, 1000));
+  const auto cache = make_contiguous_cache(model->config(), 1,
+                                           positions_needed(model->config(), 100, 1000));
   CHECK(cache->capacity() == 128);
   const GenerateResult r = generate(*model, *cache, prompt, o);
   CHECK(r.ids.size() == 29);  // positions 100 to 127, and one token after the last

@@ -51,10 +51,12 @@ std::vector<int> parse_threads(const std::string& text) {
 /// The best of `repeat` runs: what is left of the others is the machine's own noise.
 Row measure(Transformer& transformer, const Workload& w, int threads) {
   set_n_threads(threads);
-  const auto cache = make_contiguous_cache(transformer.config(), w.batch, w.prefill + w.decode);
+  const auto cache =
+      make_contiguous_cache(transformer.config(), w.batch, w.prefill + w.decode);
   std::vector<std::int32_t> prompt(static_cast<std::size_t>(w.prefill));
   for (std::size_t i = 0; i < prompt.size(); ++i)
-    prompt[i] = static_cast<std::int32_t>((7 * i + 1) % std::size_t(transformer.config().vocab_size));
+    prompt[i] = static_cast<std::int32_t>((7 * i + 1) %
+                                          std::size_t(transformer.config().vocab_size));
   double prefill_s = 1e30, decode_s = 1e30;
   ForwardCost prefill_cost, decode_cost;
   for (int r = 0; r < w.repeat; ++r) {
@@ -72,7 +74,8 @@ Row measure(Transformer& transformer, const Workload& w, int threads) {
     decode_cost = {};
     for (std::int64_t i = 0; i < w.decode; ++i) {
       ForwardBatch batch;
-      for (std::int64_t b = 0; b < w.batch; ++b) batch.add(b, w.prefill + i, {prompt.data(), 1});
+      for (std::int64_t b = 0; b < w.batch; ++b)
+        batch.add(b, w.prefill + i, {prompt.data(), 1});
       transformer.forward(batch, *cache);
       const ForwardCost cost = transformer.cost(batch);
       decode_cost.weight_bytes += cost.weight_bytes;
@@ -81,8 +84,8 @@ Row measure(Transformer& transformer, const Workload& w, int threads) {
     decode_s = std::min(decode_s, seconds_since(start));
   }
   const double bytes = decode_cost.weight_bytes + decode_cost.kv_bytes;
-  return {threads, double(w.prefill * w.batch) / prefill_s, double(w.decode * w.batch) / decode_s,
-          bytes / decode_s / cpu::read_bandwidth(),
+  return {threads, double(w.prefill * w.batch) / prefill_s,
+          double(w.decode * w.batch) / decode_s, bytes / decode_s / cpu::read_bandwidth(),
           prefill_cost.flops / prefill_s / cpu::flop_peak()};
 }
 
@@ -108,35 +111,42 @@ void print_row(const Row& r, std::int64_t batch, bool json) {
 int bench(int argc, char** argv) {
   cxxopts::Options options(
       "decodelab bench",
-      "Measures prefill and decode, one row per thread count. bandwidth_share: bytes of weights "
-      "and KV cache that decoding read per second, as a share of the read bandwidth measured "
+      "Measures prefill and decode, one row per thread count. bandwidth_share: bytes of "
+      "weights "
+      "and KV cache that decoding read per second, as a share of the read bandwidth "
+      "measured "
       "just now; above 1 if the weights stay in the CPU's caches. flop_share: the "
       "floating-point operations of prefill, as a share of the peak measured just now.");
   options.add_options()  //
       ("model", "target, draft, smollm2, or the path of a model",
-       cxxopts::value<std::string>()->default_value("target"))  //
+       cxxopts::value<std::string>()->default_value("target"))                            //
       ("prefill", "prompt tokens", cxxopts::value<std::int64_t>()->default_value("512"))  //
-      ("decode", "tokens to decode", cxxopts::value<std::int64_t>()->default_value("64"))  //
-      ("batch", "sequences at a time", cxxopts::value<std::int64_t>()->default_value("1"))  //
+      ("decode", "tokens to decode",
+       cxxopts::value<std::int64_t>()->default_value("64"))  //
+      ("batch", "sequences at a time",
+       cxxopts::value<std::int64_t>()->default_value("1"))  //
       ("threads", "thread counts, one row each; 0: one per physical core",
-       cxxopts::value<std::string>()->default_value("1,2"))  //
+       cxxopts::value<std::string>()->default_value("1,2"))                           //
       ("repeat", "runs; the best counts", cxxopts::value<int>()->default_value("3"))  //
       ("json",
-       "one JSON object a line: {threads, batch, prefill_tokens_per_s, decode_tokens_per_s, "
+       "one JSON object a line: {threads, batch, prefill_tokens_per_s, "
+       "decode_tokens_per_s, "
        "bandwidth_share, flop_share}")  //
       ("h,help", "print this help");
   const auto given = parse(options, argc, argv);
   if (!given) return 0;
-  const Workload w{(*given)["prefill"].as<std::int64_t>(), (*given)["decode"].as<std::int64_t>(),
+  const Workload w{(*given)["prefill"].as<std::int64_t>(),
+                   (*given)["decode"].as<std::int64_t>(),
                    (*given)["batch"].as<std::int64_t>(), (*given)["repeat"].as<int>()};
   if (w.prefill < 1 || w.decode < 1 || w.batch < 1 || w.repeat < 1)
     throw UsageError("--prefill, --decode, --batch and --repeat must be at least 1");
   const auto threads = parse_threads((*given)["threads"].as<std::string>());
   const auto model = load_model((*given)["model"].as<std::string>());
-  LAB_CHECK(w.prefill <= model->config().context_length - w.decode,
-            "--prefill and --decode ask for {} positions but the model's context holds {}; ask "
-            "for fewer",
-            w.prefill + w.decode, model->config().context_length);
+  LAB_CHECK(
+      w.prefill <= model->config().context_length - w.decode,
+      "--prefill and --decode ask for {} positions but the model's context holds {}; ask "
+      "for fewer",
+      w.prefill + w.decode, model->config().context_length);
   const bool json = given->count("json") > 0;
   if (!json)
     fmt::print("{:>7}{:>7}{:>18}{:>18}{:>18}{:>13}\n", "threads", "batch", "prefill, tok/s",

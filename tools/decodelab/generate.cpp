@@ -18,10 +18,10 @@ namespace {
 
 void add_options(cxxopts::Options& options) {
   add_common_options(options);
-  options.add_options()  //
-      ("prompt", "the text to go on from", cxxopts::value<std::string>())  //
+  options.add_options()                                                                 //
+      ("prompt", "the text to go on from", cxxopts::value<std::string>())               //
       ("prompt-file", "read the prompt from this file", cxxopts::value<std::string>())  //
-      ("chat", "treat the prompt as a user's message, in the model's chat template")  //
+      ("chat", "treat the prompt as a user's message, in the model's chat template")    //
       ("max-tokens", "tokens to generate at most",
        cxxopts::value<std::int64_t>()->default_value("128"))  //
       ("temperature", "0: the most likely token, always",
@@ -37,13 +37,14 @@ void add_options(cxxopts::Options& options) {
       ("seed", "seed of the random numbers",
        cxxopts::value<std::uint64_t>()->default_value("0"))  //
       ("stop", "end before this text (may be repeated)",
-       cxxopts::value<std::vector<std::string>>())                     //
-      ("ignore-end", "go on after an end token")                       //
+       cxxopts::value<std::vector<std::string>>())                                    //
+      ("ignore-end", "go on after an end token")                                      //
       ("naive", "no KV cache: run the whole text through the model for every token")  //
       ("kv-dtype", "type of the KV cache: f32, f16 or bf16",
        cxxopts::value<std::string>()->default_value("f32"))  //
       ("json",
-       "print one JSON object instead of text: {prompt_ids, ids, text, finish_reason, ttft_ms, "
+       "print one JSON object instead of text: {prompt_ids, ids, text, finish_reason, "
+       "ttft_ms, "
        "tpot_ms, prefill_tokens_per_s, decode_tokens_per_s}");
 }
 
@@ -78,8 +79,8 @@ std::string read_prompt(const cxxopts::ParseResult& given) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-std::vector<std::int32_t> encode_prompt(const Tokenizer& tokenizer, const std::string& prompt,
-                                        bool chat) {
+std::vector<std::int32_t> encode_prompt(const Tokenizer& tokenizer,
+                                        const std::string& prompt, bool chat) {
   LAB_CHECK(!prompt.empty(), "the prompt is empty; give at least one character of text");
   if (!chat) return prompt_ids(tokenizer, prompt);
   const ChatMessage message{"user", prompt};
@@ -100,12 +101,13 @@ void print_json(const GenerateResult& r) {
 }
 
 void print_metrics(const GenerateResult& r) {
-  fmt::print(stderr,
-             "\n[{} prompt tokens, {} generated, {}; TTFT {:.1f} ms, TPOT {:.2f} ms; prefill "
-             "{:.0f}, decode {:.0f} tokens/s]\n",
-             r.prompt_ids.size(), r.ids.size(), name(r.finish_reason), r.metrics.ttft_ms(),
-             r.metrics.tpot_ms(), r.metrics.prefill_tokens_per_s(),
-             r.metrics.decode_tokens_per_s());
+  fmt::print(
+      stderr,
+      "\n[{} prompt tokens, {} generated, {}; TTFT {:.1f} ms, TPOT {:.2f} ms; prefill "
+      "{:.0f}, decode {:.0f} tokens/s]\n",
+      r.prompt_ids.size(), r.ids.size(), name(r.finish_reason), r.metrics.ttft_ms(),
+      r.metrics.tpot_ms(), r.metrics.prefill_tokens_per_s(),
+      r.metrics.decode_tokens_per_s());
 }
 
 }  // namespace

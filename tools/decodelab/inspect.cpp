@@ -73,7 +73,8 @@ void print_tensors(const Checkpoint& checkpoint) {
 
 void print_config(const Config& c) {
   fmt::print(
-      "{} {}\n  n_layers {}  model_dim {}  ffn_dim {}  n_heads {}  n_kv_heads {}  head_dim {}\n"
+      "{} {}\n  n_layers {}  model_dim {}  ffn_dim {}  n_heads {}  n_kv_heads {}  head_dim "
+      "{}\n"
       "  vocab_size {}  context_length {}  rms_eps {:g}  rope_base {:g} {}\n",
       c.architecture, c.name, c.n_layers, c.model_dim, c.ffn_dim, c.n_heads, c.n_kv_heads,
       c.head_dim, c.vocab_size, c.context_length, c.rms_eps, c.rope.base,
@@ -87,13 +88,15 @@ int inspect(int argc, char** argv) {
                            "Prints a model's configuration, metadata and tensors.");
   options.positional_help("FILE");
   options.add_options()  //
-      ("file", "target, draft, smollm2, or the path of a model", cxxopts::value<std::string>())  //
+      ("file", "target, draft, smollm2, or the path of a model",
+       cxxopts::value<std::string>())  //
       ("h,help", "print this help");
   options.parse_positional({"file"});
   const auto given = parse(options, argc, argv);
   if (!given) return 0;
   if (given->count("file") == 0)
-    throw UsageError("no file given; give the path of a model, or target, draft or smollm2");
+    throw UsageError(
+        "no file given; give the path of a model, or target, draft or smollm2");
   const auto path = find_model((*given)["file"].as<std::string>());
   const ModelSource source = open_model(path);
   fmt::print("{}\n", path.string());

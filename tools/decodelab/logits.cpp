@@ -14,14 +14,16 @@ namespace {
 
 std::vector<std::int32_t> read_ids(const std::string& line, int number) {
   const auto json = nlohmann::json::parse(line, nullptr, false);
-  LAB_CHECK(json.is_array() && !json.empty(),
-            "line {}: expected a JSON array of at least one token id such as [1, 2]; found: "
-            "{:.60}",
-            number, line);
+  LAB_CHECK(
+      json.is_array() && !json.empty(),
+      "line {}: expected a JSON array of at least one token id such as [1, 2]; found: "
+      "{:.60}",
+      number, line);
   std::vector<std::int32_t> ids;
   for (const auto& id : json) {
     LAB_CHECK(id.is_number_integer() && id >= 0 && id <= INT32_MAX,
-              "line {}: '{}' is not a token id; ids are whole numbers >= 0", number, id.dump());
+              "line {}: '{}' is not a token id; ids are whole numbers >= 0", number,
+              id.dump());
     ids.push_back(id.get<std::int32_t>());
   }
   return ids;
@@ -34,9 +36,10 @@ HostView<const float, 2> last_logits(Transformer& transformer,
   const auto cache = make_contiguous_cache(transformer.config(), 1, std::ssize(ids));
   HostView<const float, 2> logits;
   for (std::size_t done = 0; done < ids.size(); done += kChunk) {
-    const std::span chunk = std::span(ids).subspan(done, std::min(kChunk, ids.size() - done));
-    logits = transformer.forward(
-        single_sequence(static_cast<std::int64_t>(done), chunk), *cache);
+    const std::span chunk =
+        std::span(ids).subspan(done, std::min(kChunk, ids.size() - done));
+    logits = transformer.forward(single_sequence(static_cast<std::int64_t>(done), chunk),
+                                 *cache);
   }
   return logits;
 }
@@ -44,9 +47,10 @@ HostView<const float, 2> last_logits(Transformer& transformer,
 }  // namespace
 
 int logits(int argc, char** argv) {
-  cxxopts::Options options("decodelab logits",
-                           "Reads JSON arrays of token ids, one a line, and writes for each a "
-                           "JSON array of the V logits that follow its last token (f32).");
+  cxxopts::Options options(
+      "decodelab logits",
+      "Reads JSON arrays of token ids, one a line, and writes for each a "
+      "JSON array of the V logits that follow its last token (f32).");
   add_common_options(options);
   const auto given = parse(options, argc, argv);
   if (!given) return 0;

@@ -1,4 +1,5 @@
-// decodelab: one program, one subcommand for each thing people and scripts ask of the library.
+// decodelab: one program, one subcommand for each thing people and scripts ask of the
+// library.
 #include <fmt/format.h>
 
 #include <array>

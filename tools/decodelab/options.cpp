@@ -18,7 +18,8 @@ void add_common_options(cxxopts::Options& options) {
       ("h,help", "print this help");
 }
 
-std::optional<cxxopts::ParseResult> parse(cxxopts::Options& options, int argc, char** argv) {
+std::optional<cxxopts::ParseResult> parse(cxxopts::Options& options, int argc,
+                                          char** argv) {
   try {
     cxxopts::ParseResult given = options.parse(argc, argv);
     if (given.count("help") > 0) {

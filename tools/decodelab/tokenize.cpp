@@ -13,17 +13,19 @@
 namespace lab::tools {
 
 int tokenize(int argc, char** argv) {
-  cxxopts::Options options("decodelab tokenize",
-                           "Reads JSON strings, one a line, and writes a JSON array of token ids "
-                           "for each. No bos token is added.");
+  cxxopts::Options options(
+      "decodelab tokenize",
+      "Reads JSON strings, one a line, and writes a JSON array of token ids "
+      "for each. No bos token is added.");
   add_common_options(options);
-  options.add_options()("special",
-                        "turn the text of special tokens, such as <|im_end|>, into the tokens");
+  options.add_options()(
+      "special", "turn the text of special tokens, such as <|im_end|>, into the tokens");
   const auto given = parse(options, argc, argv);
   if (!given) return 0;
   ModelSource source = open_model(find_model((*given)["model"].as<std::string>()));
   const Tokenizer tokenizer(std::move(source.vocab));
-  const Specials specials = given->count("special") > 0 ? Specials::parse : Specials::as_text;
+  const Specials specials =
+      given->count("special") > 0 ? Specials::parse : Specials::as_text;
   for_each_line([&](const std::string& line, int number) {
     const auto text = nlohmann::json::parse(line, nullptr, false);
     LAB_CHECK(text.is_string(),

@@ -69,7 +69,7 @@ def of(exercise):
     """The exercise's mutants; in a student's bundle what is left of them."""
     files = sorted((exercise.folder / "mutants").glob("*.patch"))
     if files:
-        return [parse(file.read_text(), f"{exercise.name}/mutants/{file.name}") for file in files]
+        return [parse(file.read_text(), file.stem) for file in files]
     bundled = exercise.folder / BUNDLED
     if bundled.exists():
         return [Mutant(m["name"], m["hint"], tuple(m["fails"]))

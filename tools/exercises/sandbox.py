@@ -156,7 +156,7 @@ def end_all(process, mark):
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    if isolation()[0]:
+    if isolation()[0] or not os.path.isdir("/proc"):
         return      # with its first process the kernel has ended the namespace
     for _ in range(100):    # a process that is faster than this loop meets RLIMIT_CPU
         left = marked(mark)

@@ -17,11 +17,11 @@ MEMBERS = 10000
 ARCHIVE = re.compile(r"\.(zip|tar|tar\.gz|tgz|tar\.bz2|tar\.xz)$")
 # Not proof of anything: a reason for a person to look.
 SUSPICIOUS = re.compile(
-    r"\b(_?exit|_Exit|quick_exit|at_quick_exit|atexit|abort|system|popen|v?fork|clone|execl[ep]?|execvp?e?|"
-    r"posix_spawn|setsid|kill|ptrace|dlopen|dlsym|mmap|mprotect|syscall|constructor|asm|"
-    r"__asm__|__attribute__|getenv|environ|fopen|freopen|ofstream|ifstream|catch2?|Catch|"
-    r"CATCH_\w+|TEST_CASE|INFO|longjmp|signal|sigaction|socket)\b"
-    r"|/proc\b|^\s*#\s*(?:include\s*[<\"](?:fstream|filesystem|unistd|dlfcn|csignal|sys/|/|\.\.)"
+    r"\b(_?exit|_Exit|quick_exit|at_quick_exit|atexit|abort|system|popen|v?fork|clone"
+    r"|execl[ep]?|execvp?e?|posix_spawn|setsid|kill|ptrace|dlopen|dlsym|mmap|mprotect|syscall"
+    r"|constructor|asm|__asm__|__attribute__|getenv|environ|fopen|freopen|ofstream|ifstream"
+    r"|catch2?|Catch|CATCH_\w+|TEST_CASE|INFO|longjmp|signal|sigaction|socket)\b|/proc\b"
+    r"|^\s*#\s*(?:include\s*[<\"](?:fstream|filesystem|unistd|dlfcn|csignal|sys/|/|\.\.)"
     r"|define\s+(?:private|if|while|for|return|true|false|[A-Z]+_?(?:CHECK|REQUIRE)\w*|CHECK\w*"
     r"|REQUIRE\w*)\b|pragma\s+GCC\s+(?!diagnostic))", re.MULTILINE)
 

@@ -1,7 +1,9 @@
 """./lab, ./lab NN, ./lab submit, grade, bundle, new: the exercises and their grading."""
 import contextlib
 import json
+import os
 import pathlib
+import sys
 import zipfile
 
 from exercises import catalogue, compiling, mutants, running
@@ -12,7 +14,6 @@ from . import packages, ui
 WORK = ui.ROOT / "build" / "exercises"
 PROGRESS = WORK / "progress.json"
 BAR = 20
-MISSING_BEFORE = ("blocked", "early end")
 
 
 @contextlib.contextmanager
@@ -37,7 +38,7 @@ def number(value):
 
 def bar(score, total, width=BAR):
     full = int(width * score / total) if total else 0
-    return ui.green("█" * full, ui.sys.stdout) + ui.dim("░" * (width - full), ui.sys.stdout)
+    return ui.green("█" * full, sys.stdout) + ui.dim("░" * (width - full), sys.stdout)
 
 
 # ---------------------------------------------------------------- ./lab and ./lab NN
@@ -86,7 +87,7 @@ def program(exercise, solution):
     binary.parent.mkdir(parents=True, exist_ok=True)
     worked, said = toolchain.build([exercise.tests_file], source.parent, binary)
     if not worked:
-        ui.out(ui.red("It does not compile yet:", ui.sys.stdout) + "\n")
+        ui.out(ui.red("It does not compile yet:", sys.stdout) + "\n")
         for line in compiling.excerpt(said, ui.ROOT).splitlines():
             ui.out("  " + line)
         return None
@@ -107,8 +108,8 @@ def hint_for(exercise, results):
 
 def show(result, explain):
     """The line of a test case, and of the first failure what went wrong."""
-    sign = {running.PASSED: ui.green("✓", ui.sys.stdout), running.FAILED:
-            ui.red("✗", ui.sys.stdout), running.BLOCKED: "–"}[result.outcome]
+    sign = {running.PASSED: ui.green("✓", sys.stdout), running.FAILED:
+            ui.red("✗", sys.stdout), running.BLOCKED: "–"}[result.outcome]
     points = f"{number(result.score)}/{number(result.test.points)}"
     ui.out(f"  {sign} {result.test.name:<64} {points}")
     if result.outcome == running.BLOCKED:
@@ -116,7 +117,7 @@ def show(result, explain):
     elif explain:
         note = {"crash": "it crashed\n", "time-out": "", "early end": ""}.get(result.how, "")
         for line in (note + result.message).splitlines():
-            ui.out("      " + ui.dim(line, ui.sys.stdout))
+            ui.out("      " + ui.dim(line, sys.stdout))
 
 
 def check(word, arguments):
@@ -129,7 +130,7 @@ def check(word, arguments):
     options = parser.parse_args(arguments)
     exercise = find(word)
     with one_sentence():
-        ui.out(ui.bold(exercise.title, ui.sys.stdout) + f"   exercises/{exercise.name}/")
+        ui.out(ui.bold(exercise.title, sys.stdout) + f"   exercises/{exercise.name}/")
         binary = program(exercise, options.solution)
         if not binary:
             return ui.FAILED
@@ -228,7 +229,7 @@ def grade(arguments):
 def chosen_user(name, sandbox):
     if name is None:
         return sandbox.default_user()
-    if ui.os.geteuid() != 0:
+    if os.geteuid() != 0:
         raise ui.Problem("--as-user needs root: start it with sudo, or leave it out.", ui.USAGE)
     if not sandbox.exists(name):
         raise ui.Problem(f"there is no user '{name}' here, or it is root.", ui.USAGE)

@@ -11,7 +11,8 @@ import random
 HELD_OUT = {(2, 2), (3, 4), (7, 5), (9, 9), (1, 8), (6, 3), (0, 7), (5, 5), (8, 6), (4, 9),
             (2, 7), (3, 0), (6, 6), (9, 1), (5, 8), (1, 1), (7, 2), (8, 3), (4, 5), (0, 4)}
 
-NAMES = "Tom Lily Max Anna Ben Mia Sam Zoe Leo Ida Finn Nora Omar Ruby Hugo Vera Eli June".split()
+HEROES = "Tom Lily Max Anna Ben Mia Sam Zoe Leo".split()
+OTHERS = "Ida Finn Nora Omar Ruby Hugo Vera Eli June".split()    # apart, so that no story has two of one name
 ANIMALS = "fox cat dog bear bird rabbit mouse frog duck hen horse goat".split()
 KINDS = "small big happy shy brave young quiet clever kind busy".split()
 PLACES = ("in the forest|in the village|in the garden|in the old mill|on the farm|in the valley|"
@@ -20,27 +21,27 @@ COLOURS = "red blue green yellow white black golden silver".split()
 THINGS = "ball book key lamp boat kite stone hat drum bell ring map letter cup".split()
 WEATHER = "sunny rainy windy cold warm foggy snowy".split()
 FEELINGS = "happy proud tired surprised curious sad".split()
-FRIENDS = "friend brother sister grandmother teacher neighbour".split()
+FRIENDS = "friend neighbour teacher cousin".split()
 FOODS = "bread soup cake honey apples cheese milk nuts".split()
 COMMON = """
-    about after again air also answer any arm back bank base bed best better bit black block board body bridge bright bring
+    about after again air also answer any arm back bank base bed best better bit black block board body bridge bright bring brother
     build call can car care chair change child city class clean clear close cloud coat code come cook corn count cover
     cross cup dark day deep door down draw dream dress drink drive dry dust each ear early earth east easy edge empty end
     even every eye face fact fall far fast field fire first fish floor flower fly food foot form four free fresh from
-    full game gate give glass go gold good grass great ground group hair half hand hard have head hear heart help here
+    full game gate give glass go gold good grandmother grass great ground group hair half hand hard have head hear heart help here
     high home hope hour house idea iron island join just keep kind king kitchen lake land large last late learn leave
     left light line list long look lost loud love low make many mark market meet middle mile mind month moon more
     morning most mountain mouth move much music near neck need never next night north nose note now number ocean off
     often oil only open order other over page paint paper part path pen people picture piece place plain plane plant
     plate play point pool power press queen question quick rain read ready rest rice ride right road rock roof room
-    root rope round run salt sand school season second seed ship shoe shop short side silver simple sing sit sky sleep
+    root rope round run salt sand school season second seed ship shoe shop short side silver simple sing sister sit sky sleep
     slow smile snow soft some song soon sound south space spring square star start station step still store storm
     story straight street strong sugar summer sun sweet swim table tail take tall tell test thank thick thin think
     three tie time today top touch track trade train travel tree true turn two under until very voice wait walk wall
     want war watch water wave way week well west wheel when wide wild wind window winter wish wood word work world
     write year yes
 """.split()
-WORDS = list(dict.fromkeys(NAMES + ANIMALS + KINDS + COLOURS + THINGS + WEATHER + FEELINGS + FRIENDS + FOODS + COMMON))
+WORDS = list(dict.fromkeys(HEROES + OTHERS + ANIMALS + KINDS + COLOURS + THINGS + WEATHER + FEELINGS + FRIENDS + FOODS + COMMON))
 
 
 def pick(r, words):
@@ -70,9 +71,7 @@ def middle(r, name, other, thing, colour, weather):
 
 def story(r):
     """A short story, as a list of sentences: two names, an animal and a thing that stay the same."""
-    name, other = pick(r, NAMES), pick(r, NAMES)
-    while other == name:
-        other = pick(r, NAMES)
+    name, other = pick(r, HEROES), pick(r, OTHERS)
     animal, friend, thing, colour = pick(r, ANIMALS), pick(r, FRIENDS), pick(r, THINGS), pick(r, COLOURS)
     lines = [f"Once upon a time there was a {pick(r, KINDS)} {animal} named {name}.",
              f"{name} lived {pick(r, PLACES)} with a {friend} named {other}."]

@@ -19,6 +19,7 @@ from muon import Muon
 TOKENS = 4096                     # in a batch
 SEEDS = {"target": 1, "draft": 2}
 RATES = {"target": 6e-3, "draft": 1e-2}
+LONG_ROWS_FROM = {"target": 0.82, "draft": 0.0}   # share of the schedule; the teacher has to be compiled for each length
 
 
 def longest(done):
@@ -26,9 +27,9 @@ def longest(done):
     return 8 if done < 0.15 else 20 if done < 0.3 else 55
 
 
-def row_length(done):
-    """Long rows come last: they cost more, and teach the positions above 256."""
-    return 256 if done < 0.82 else 512
+def row_length(name, done):
+    """The target's long rows come last: they cost more, and teach the positions above 256."""
+    return 256 if done < LONG_ROWS_FROM[name] else 512
 
 
 def rate(done, step):
@@ -73,7 +74,8 @@ class Run:
             self.loss, self.teacher = distillation_loss, target
         if args.compile:
             self.loss = torch.compile(self.loss, dynamic=False)
-            self.teacher = self.teacher and torch.compile(self.teacher, dynamic=False)
+            if self.teacher is not None:
+                self.teacher = torch.compile(self.teacher, dynamic=False)
 
     def resume(self, saved):
         self.model.load_state_dict(saved["model"])
@@ -95,11 +97,11 @@ class Run:
 
     def train_step(self):
         done = 1 - (1 - self.done()) * self.args.restart if self.args.restart else self.done()
-        length = row_length(done)
+        length = row_length(self.name, done)
         ids, learnt = data.batch(self.tok, SEEDS[self.name] + 10 * self.args.seed, self.step,
                                  TOKENS // length, length, longest(done))
         x, y, learnt = ids[:, :-1].contiguous(), ids[:, 1:].contiguous(), learnt[:, 1:].float()
-        if self.teacher:
+        if self.teacher is not None:
             with torch.no_grad():
                 y = self.teacher(x).log_softmax(-1)
         loss = self.loss(self.model, x, y, learnt)

@@ -45,7 +45,7 @@ class Linear {
 };
 
 namespace reference {
-/// The definition of @ref lab::cpu::Linear: decodes each row, then plain loops.
+/// What @ref lab::cpu::Linear computes, by definition. Decodes each row, then plain loops.
 /// @param[out] y (T, out)
 /// @param[in]  x (T, in)
 /// @param[in]  weights (out, in)
