@@ -407,7 +407,7 @@ void show_roofline(Run& run, Model& model, const Machine& machine) {
   std::vector<double> intensity, achieved, roof, tokens, ms;
   run.print("{:>7} {:>10} {:>11} {:>12} {:>10} {:>9}  {}\n", "tokens", "ms", "FLOP/byte",
             "GFLOP/s", "of roof", "GB/s", "limit");
-  const std::int64_t largest = run.self_test() ? 16 : 256;
+  const std::int64_t largest = run.self_test() ? 64 : 256;
   for (std::int64_t T = 1; T <= largest; T *= 2) {
     const ForwardBatch batch = single_sequence(0, some_tokens(model, T));
     NoKvCache nothing;
@@ -434,9 +434,12 @@ void show_roofline(Run& run, Model& model, const Machine& machine) {
   run.metric("per_token_ratio", ms.front() / (ms.back() / tokens.back()), "x");
   run.metric("intensity_1", intensity.front(), "FLOP/byte");
   run.metric("intensity_max", intensity.back(), "FLOP/byte");
-  run.check(intensity.front() < machine.flop_peak / machine.bandwidth &&
-                intensity.back() > machine.flop_peak / machine.bandwidth,
-            "one token is left of the ridge, the longest pass right of it");
+  run.print(
+      "the ridge, {:.1f} FLOP/byte, lies {} one token and {} {}\n",
+      machine.flop_peak / machine.bandwidth,
+      machine.flop_peak / machine.bandwidth > intensity.front() ? "right of" : "left of",
+      machine.flop_peak / machine.bandwidth < intensity.back() ? "left of" : "right of",
+      tokens.back());
 }
 
 //! @output roofline
@@ -449,7 +452,8 @@ void show_roofline(Run& run, Model& model, const Machine& machine) {
 //! memory.** Remember the free room under the roof at one token: batching (chapter 03) and
 //! speculation (chapter 04) fill it, and quantization (07 to 09) moves fewer bytes.
 //!
-//! @expect intensity_1 < 4
+//! @expect intensity_1 < ridge
+//! @expect intensity_max > ridge
 //! @expect per_token_ratio > 1.5
 
 //! ## What a position costs

@@ -17,8 +17,8 @@ fi
 "$work/env/bin/pip" install --quiet -r "$here/requirements.txt"
 python=$work/env/bin/python
 
-"$python" "$here/train.py" target --out "$work" --steps "${TARGET_STEPS:-7000}"
-"$python" "$here/train.py" draft --out "$work" --steps "${DRAFT_STEPS:-4000}"
+"$python" "$here/train.py" target --out "$work" --steps "${TARGET_STEPS:-3200}"
+"$python" "$here/train.py" draft --out "$work" --steps "${DRAFT_STEPS:-2500}"
 "$python" "$here/export.py" --out "$work" --models "$models"
 "$python" "$here/golden.py" --models "$models"
 "$python" "$here/evaluate.py" --models "$models"
