@@ -94,6 +94,10 @@ void show_tokens(Run& run, const Model& model, const std::string& text) {
 
 //! @output tokens
 //!
+//! The merging itself, with a queue that always knows the pair that stands first:
+//!
+//! @show lib/model/bpe.cpp:merge
+//!
 //! Each digit is a token of its own: sums are easier to learn when 12 is always `1`, `2`.
 //! Spaces belong to the word that follows.
 
@@ -116,6 +120,7 @@ void show_embedding(Run& run) {
 }
 
 //! @output embedding
+//! @show kernels/cpu/embedding.cpp:definition
 
 //! ## Keeping vectors in range: RMSNorm
 //!
@@ -140,6 +145,10 @@ void show_rms_norm(Run& run) {
 }
 
 //! @output rms_norm
+//! @show kernels/cpu/rms_norm.cpp:definition
+//!
+//! Every operation of this course has such a *reference* version, plain loops that say what is
+//! meant, and a fast one that the model runs; the tests hold one against the other.
 
 //! ## Queries, keys and values
 //!
@@ -151,6 +160,8 @@ void show_rms_norm(Run& run) {
 //! The *query* says what token $t$ looks for, the *key* what a token offers to be found by, and
 //! the *value* what it hands over when it is found. All three are linear layers: a weight matrix
 //! of shape (out, in) times a vector, the operation that nearly all of the model's time goes to.
+//!
+//! @show kernels/cpu/linear.cpp:definition
 //!
 //! ## Attention
 //!
@@ -178,6 +189,7 @@ void show_attention(Run& run) {
 }
 
 //! @output attention
+//! @show kernels/cpu/attention.cpp:definition
 //!
 //! A block does this in `n_heads` $= H$ *heads* side by side, each with its own $D_h$ numbers of
 //! $q$, so that one token can look for several things at once.
@@ -218,6 +230,7 @@ void show_rope(Run& run) {
 }
 
 //! @output rope
+//! @show kernels/cpu/rope.cpp:definition
 //!
 //! Which numbers form a pair is a convention, and files differ: GGUF's Llama models pair
 //! neighbours (2i, 2i+1), Hugging Face's pair i with i + D_h/2. Mixing the two up works at
@@ -256,6 +269,10 @@ void show_mlp(Run& run) {
 }
 
 //! @output mlp
+//! @show kernels/cpu/silu_mul.cpp:definition
+//!
+//! The MLP half of a block, with the residual sum at its end:
+//!
 //! @show lib/model/transformer.cpp:mlp_block
 //!
 //! ## Back to tokens: logits
@@ -265,6 +282,26 @@ void show_mlp(Run& run) {
 //! here: "tied" embeddings.) That is the whole model, and this is all of its code:
 //!
 //! @show lib/model/transformer.cpp:forward
+//!
+//! All of it in one picture, for a text of T tokens, with the built-in model's sizes at the right:
+//!
+//! ```
+//! ids          (T)
+//!   | embedding (V, D)                            V = 1024, D = 256
+//! x            (T, D) ------------------------+
+//!   | RMSNorm                                 |
+//!   | Wq -> q  (T, H, Dh)   RoPE              |   H = 8, Dh = 32
+//!   | Wk -> k  (T, K, Dh)   RoPE              |   K = 2
+//!   | Wv -> v  (T, K, Dh)                     |
+//!   | attention: (T, H, Dh) -> Wo -> (T, D)   |
+//!   + <---------------------------------------+   x = x + ...
+//!   | RMSNorm                                 |
+//!   | gate, up (T, F) -> silu(gate) * up      |   F = 512
+//!   | Wdown -> (T, D)                         |
+//!   + <---------------------------------------+   x = x + ...      L = 4 blocks
+//!   | RMSNorm, output matrix (V, D)
+//! logits       (N, V)   of the N tokens whose successor is asked for
+//! ```
 //!
 //! The softmax of the logits is the model's opinion about the next token. What to do with an
 //! opinion is up to the program:
@@ -293,6 +330,7 @@ void show_sampling(Run& run) {
 }
 
 //! @output sampling
+//! @show lib/decode/sampler.cpp:top_p
 
 //! ## The loop
 //!

@@ -53,6 +53,22 @@ using namespace lab;
 //!
 //! @show lib/decode/generate.cpp:generate
 //!
+//! In memory the cache is one array of shape (2, L, sequences, capacity, K, Dh). For one layer of
+//! one sequence, after a prompt of 3 tokens and 2 decode steps:
+//!
+//! ```
+//!            K heads of Dh numbers
+//! position   +--------+--------+
+//!        0   |  k_0   |  k_0   |  .
+//!        1   |  k_1   |  k_1   |  | written by the prefill, in one piece
+//!        2   |  k_2   |  k_2   |  '
+//!        3   |  k_3   |  k_3   |    written by decode step 1
+//!        4   |  k_4   |  k_4   |    written by decode step 2, which reads rows 0 to 4
+//!        5   |        |        |  .
+//!      ...   |        |        |  | reserved, not used yet
+//! capacity   +--------+--------+
+//! ```
+//!
 //! The cache stores what attention is about to need:
 //!
 //! @show lib/kv_cache/contiguous.cpp:append

@@ -23,6 +23,7 @@ void run(const AttentionTask<BFloat16>& t, float* scratch) {
 
 }  // namespace
 
+// [region definition]
 template <class KV>
 void reference::attention(HostView<float, 3> out, HostView<const float, 3> q,
                           HostView<const KV, 3> k, HostView<const KV, 3> v, float scale) {
@@ -54,6 +55,7 @@ void reference::attention(HostView<float, 3> out, HostView<const float, 3> q,
       }
     }
 }
+// [endregion]
 
 template <class KV>
 void attention(HostView<float, 3> out, HostView<const float, 3> q, HostView<const KV, 3> k,

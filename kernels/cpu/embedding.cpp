@@ -6,6 +6,7 @@
 
 namespace lab::cpu {
 
+// [region definition]
 void reference::embedding(HostView<float, 2> out, HostView<const std::int32_t, 1> ids,
                           HostWeightView table) {
   check_embedding(out.shape, ids.shape, table.dtype, table.rows, table.cols);
@@ -13,6 +14,7 @@ void reference::embedding(HostView<float, 2> out, HostView<const std::int32_t, 1
   for (std::int64_t t = 0; t < ids.shape[0]; ++t)
     dequantize(out[t], table.dtype, table.row(ids[t]));
 }
+// [endregion]
 
 void embedding(HostView<float, 2> out, HostView<const std::int32_t, 1> ids,
                HostWeightView table) {

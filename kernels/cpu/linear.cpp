@@ -11,6 +11,7 @@
 
 namespace lab::cpu {
 
+// [region definition]
 void reference::linear(HostView<float, 2> y, HostView<const float, 2> x,
                        HostWeightView weights) {
   check_weights(weights.dtype, weights.rows, weights.cols);
@@ -25,6 +26,7 @@ void reference::linear(HostView<float, 2> y, HostView<const float, 2> x,
     }
   }
 }
+// [endregion]
 
 namespace {
 

@@ -8,6 +8,7 @@
 
 namespace lab::cpu {
 
+// [region definition]
 void reference::rms_norm(HostView<float, 2> out, HostView<const float, 2> x,
                          HostView<const float, 1> weight, float eps) {
   check_rms_norm(out.shape, x.shape, weight.shape);
@@ -20,6 +21,7 @@ void reference::rms_norm(HostView<float, 2> out, HostView<const float, 2> x,
       out[t].data[d] = x[t][d] * scale * weight[d];
   }
 }
+// [endregion]
 
 void rms_norm(HostView<float, 2> out, HostView<const float, 2> x,
               HostView<const float, 1> weight, float eps) {

@@ -32,6 +32,7 @@ void rope_angles(HostView<float, 2> cos, HostView<float, 2> sin,
   });
 }
 
+// [region definition]
 void reference::rope(HostView<float, 3> x, HostView<const float, 2> cos,
                      HostView<const float, 2> sin, RopeLayout layout) {
   check_rope(x.shape, cos.shape, sin.shape);
@@ -48,6 +49,7 @@ void reference::rope(HostView<float, 3> x, HostView<const float, 2> cos,
         second = a * sin[t][i] + b * cos[t][i];
       }
 }
+// [endregion]
 
 void rope(HostView<float, 3> x, HostView<const float, 2> cos, HostView<const float, 2> sin,
           RopeLayout layout) {

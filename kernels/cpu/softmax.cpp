@@ -9,6 +9,7 @@
 
 namespace lab::cpu {
 
+// [region definition]
 void reference::softmax(HostView<float, 2> out, HostView<const float, 2> x) {
   check_softmax(out.shape, x.shape);
   const auto [n_tokens, vocab_size] = x.shape;
@@ -21,6 +22,7 @@ void reference::softmax(HostView<float, 2> out, HostView<const float, 2> x) {
     for (std::int64_t i = 0; i < vocab_size; ++i) out[t].data[i] /= float(sum);
   }
 }
+// [endregion]
 
 void softmax(HostView<float, 2> out, HostView<const float, 2> x) {
   check_softmax(out.shape, x.shape);

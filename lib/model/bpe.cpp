@@ -114,6 +114,7 @@ void Bpe::append_ids(std::string_view word, std::vector<std::int32_t>& ids) cons
   merge_bytes(word, ids);
 }
 
+// [region merge]
 void Bpe::merge_bytes(std::string_view word, std::vector<std::int32_t>& ids) const {
   std::vector<Symbol> symbols;
   symbols.reserve(word.size());
@@ -154,5 +155,6 @@ void Bpe::merge_bytes(std::string_view word, std::vector<std::int32_t>& ids) con
   }
   for (std::int32_t i = 0; i >= 0; i = symbols[i].next) ids.push_back(symbols[i].id);
 }
+// [endregion]
 
 }  // namespace lab
