@@ -72,7 +72,7 @@ std::int64_t tiles_per_task(const Product& p) {
   constexpr std::int64_t kMultiplyAdds = 1 << 17;
   const std::int64_t least =
       kMultiplyAdds / (kTileRows * std::max<std::int64_t>(1, p.cols * p.n_tokens));
-  return std::max({std::int64_t{1}, least, tiles_of(p.rows) / (4 * n_threads())});
+  return std::max({std::int64_t{1}, least, tiles_of(p.rows) / (8 * n_threads())});
 }
 
 float* scratch(std::int64_t floats) {
@@ -141,17 +141,21 @@ void multiply_many(const Product& p) {
 
 }  // namespace
 
-Linear::Linear(HostWeightView weights)
+Linear::Linear(HostWeightView weights, Arena* arena)
     : dtype_(weights.dtype), rows_(weights.rows), cols_(weights.cols) {
   check_weights(dtype_, rows_, cols_);
-  packed_ = pack(weights);
+  bytes_ = static_cast<std::size_t>(packed_bytes(dtype_, rows_, cols_));
+  if (arena == nullptr) own_ = Buffer(bytes_);
+  std::byte* packed = arena != nullptr ? arena->allocate(bytes_) : own_.data();
+  pack(weights, packed);
+  packed_ = packed;
 }
 
 void Linear::operator()(HostView<float, 2> y, HostView<const float, 2> x) const {
   check_linear(y.shape, x.shape, rows_, cols_);
   for (std::int64_t t = 0; t < x.shape[0]; t += kTokensPerPass) {
     const std::int64_t n = std::min(kTokensPerPass, x.shape[0] - t);
-    const Product p{dtype_, packed_.data(), rows_, cols_, y[t].data, x[t].data, n};
+    const Product p{dtype_, packed_, rows_, cols_, y[t].data, x[t].data, n};
     n <= kFusedTokens ? multiply_few(p) : multiply_many(p);
   }
 }

@@ -166,15 +166,13 @@ void pack_tile(HostWeightView w, std::int64_t tile, Byte* out) {
 
 }  // namespace
 
-Buffer pack(HostWeightView w) {
+void pack(HostWeightView w, std::byte* packed) {
   const std::int64_t tiles = (w.rows + kTileRows - 1) / kTileRows;
   const std::int64_t tile_bytes = row_units(w.dtype, w.cols) * unit_bytes(w.dtype);
-  Buffer packed(static_cast<std::size_t>(tiles * tile_bytes));
   parallel_for(tiles, 8, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i)
-      pack_tile(w, i, packed.as<Byte>() + i * tile_bytes);
+      pack_tile(w, i, reinterpret_cast<Byte*>(packed) + i * tile_bytes);
   });
-  return packed;
 }
 
 }  // namespace lab::cpu

@@ -65,8 +65,13 @@ constexpr std::int64_t row_units(DType dtype, std::int64_t cols) {
   return units > 0 ? units : 1;
 }
 
-/// @return the tiles of `weights`, packed on n_threads() threads; rows and columns that do
-/// not exist are zero
-Buffer pack(HostWeightView weights);
+/// @return bytes of the tiles of a matrix
+constexpr std::int64_t packed_bytes(DType dtype, std::int64_t rows, std::int64_t cols) {
+  return (rows + kTileRows - 1) / kTileRows * row_units(dtype, cols) * unit_bytes(dtype);
+}
+
+/// Writes the tiles of `weights` to `packed` on n_threads() threads; rows and columns that
+/// do not exist are zero.
+void pack(HostWeightView weights, std::byte* packed);
 
 }  // namespace lab::cpu

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -20,6 +21,18 @@ Buffer::Buffer(std::size_t bytes) : size_(bytes) {
   if (alignment == kHugePage) madvise(p, padded, MADV_HUGEPAGE);  // a hint; may be refused
 #endif
   bytes_.reset(p);
+}
+
+std::byte* Arena::allocate(std::size_t bytes) {
+  constexpr std::size_t kCacheLine = 64;
+  const std::size_t padded = (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+  if (chunks_.empty() || chunks_.back().size() - used_ < padded) {
+    chunks_.emplace_back(std::max(chunk_, padded));
+    used_ = 0;
+  }
+  std::byte* p = chunks_.back().data() + used_;
+  used_ += padded;
+  return p;
 }
 
 }  // namespace lab

@@ -40,7 +40,7 @@ Transformer::Transformer(const Config& config, const Weights& weights,
       output_norm_(weights.output_norm),
       inv_freq_(rope_inverse_frequencies(config)) {
   const auto pack = [&](HostWeightView w) {
-    cpu::Linear linear(w);
+    cpu::Linear linear(w, &memory_);
     if (packed) packed(w);
     return linear;
   };

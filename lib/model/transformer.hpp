@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "lab/core/buffer.hpp"
 #include "lab/core/tensor.hpp"
 #include "lab/kernels/linear.hpp"
 #include "lab/model/config.hpp"
@@ -65,6 +66,7 @@ class Transformer {
   HostWeightView token_embd_;       // (V, D)
   std::vector<float> output_norm_;  // (D)
   std::vector<float> inv_freq_;     // (Dh / 2)
+  Arena memory_;                    // of the packed weights
   std::vector<Layer> layers_;       // (L)
   cpu::Linear output_;              // (V, D)
   Scratch s_;

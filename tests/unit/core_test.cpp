@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "lab/core/buffer.hpp"
@@ -98,6 +100,20 @@ TEST_CASE("an empty buffer has an address, a large one is aligned to huge pages"
   CHECK(Buffer(0).data() != nullptr);
   const Buffer large(std::size_t{5} << 20);
   CHECK(reinterpret_cast<std::uintptr_t>(large.data()) % (2u << 20) == 0);
+}
+
+TEST_CASE("an arena's pieces are aligned, apart, and may be larger than a chunk") {
+  Arena arena(1 << 16);
+  std::vector<std::pair<std::byte*, std::size_t>> pieces;
+  for (const std::size_t bytes : {1, 63, 64, 65, 40000, 40000, 1 << 20, 0, 7}) {
+    std::byte* p = arena.allocate(bytes);
+    CHECK(reinterpret_cast<std::uintptr_t>(p) % 64 == 0);
+    std::fill_n(p, bytes, static_cast<std::byte>(pieces.size()));
+    pieces.emplace_back(p, bytes);
+  }
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    for (std::size_t b = 0; b < pieces[i].second; ++b)
+      REQUIRE(pieces[i].first[b] == static_cast<std::byte>(i));
 }
 
 TEST_CASE("uniform numbers stay in range and their mean is right") {

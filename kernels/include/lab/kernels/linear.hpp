@@ -20,14 +20,16 @@ class Linear {
 
   /// Packs on n_threads() threads; `weights` is not needed afterwards.
   /// @param weights (out, in)
+  /// @param arena   where the packed weights go; it must outlive this. Null: memory of its
+  /// own
   /// @throws Error unless a row is whole blocks
-  explicit Linear(HostWeightView weights);
+  explicit Linear(HostWeightView weights, Arena* arena = nullptr);
 
   std::int64_t rows() const { return rows_; }
   std::int64_t cols() const { return cols_; }
   DType dtype() const { return dtype_; }
   /// @return bytes of the packed weights: what one call reads
-  std::size_t bytes() const { return packed_.size(); }
+  std::size_t bytes() const { return bytes_; }
 
   /// y[t, r] = sum_c x[t, c] * W[r, c]. The result of a token does not depend on which
   /// other tokens are in the call, nor on the number of threads: it is the same bits.
@@ -41,7 +43,9 @@ class Linear {
  private:
   DType dtype_ = DType::f32;
   std::int64_t rows_ = 0, cols_ = 0;
-  Buffer packed_;
+  std::size_t bytes_ = 0;
+  const std::byte* packed_ = nullptr;  // in own_ or in an arena
+  Buffer own_;
 };
 
 namespace reference {
