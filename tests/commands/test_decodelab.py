@@ -176,8 +176,8 @@ class InspectAndBench(CommandTest):
             self.assertTrue(all(v > 0 for v in row.values()), row)
 
     def test_bench_beyond_the_context(self):
-        self.refuses(1, "1030 positions", "bench", "--prefill", "1024", "--decode", "6")
-        self.refuses(1, "context holds", "bench", "--decode", "9223372036854775807")
+        self.refuses(1, "context of 1024", "bench", "--prefill", "1024", "--decode", "6")
+        self.refuses(1, "context of 1024", "bench", "--decode", "9223372036854775807")
 
 
 class Files(CommandTest):

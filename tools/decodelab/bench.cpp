@@ -144,9 +144,9 @@ int bench(int argc, char** argv) {
   const auto model = load_model((*given)["model"].as<std::string>());
   LAB_CHECK(
       w.prefill <= model->config().context_length - w.decode,
-      "--prefill and --decode ask for {} positions but the model's context holds {}; ask "
+      "--prefill {} and --decode {} do not fit the model's context of {} positions; ask "
       "for fewer",
-      w.prefill + w.decode, model->config().context_length);
+      w.prefill, w.decode, model->config().context_length);
   const bool json = given->count("json") > 0;
   if (!json)
     fmt::print("{:>7}{:>7}{:>18}{:>18}{:>18}{:>13}\n", "threads", "batch", "prefill, tok/s",
