@@ -320,7 +320,7 @@ void show_sampling(Run& run) {
   const auto row = [&](const char* name, SamplingParams params) {
     run.print("{:<18}", name);
     for (const Candidate& c : Sampler(params).distribution(logits, {}))
-      run.print("  token {}: {:.3f}", c.id, c.probability);
+      run.print("  id {}: {:.3f}", c.id, c.probability);
     run.print("\n");
   };
   row("temperature 1", {.temperature = 1});

@@ -86,6 +86,36 @@ using namespace lab;
 //! turned as if it were the first of the text. The first generated token would still be right
 //! (it comes from the prefill), then the text would fall apart.
 
+//! ## Watch it write
+//!
+//! One prompt, both loops. The text is printed once; the paces are what each loop measured.
+
+void show_answer(Run& run, Model& model) {
+  run.section("answer");
+  const std::string prompt = "Once upon a time";
+  const auto ids = prompt_ids(model.tokenizer(), prompt);
+  GenerateOptions options;
+  options.max_tokens = run.self_test() ? 8 : 64;
+  const auto cache = make_contiguous_cache(
+      model.config(), 1,
+      positions_needed(model.config(), std::ssize(ids), options.max_tokens));
+  const RequestMetrics naive = generate_naive(model, ids, options).metrics;
+  run.print("{}", prompt);
+  const RequestMetrics cached =
+      generate(model, *cache, ids, options, [&](const std::string& text) {
+        run.print("{}", text);
+      }).metrics;
+  run.print("\n\nnaive     TTFT {:.2f} ms, TPOT {:.2f} ms\n", naive.ttft_ms(),
+            naive.tpot_ms());
+  run.print("KV cache  TTFT {:.2f} ms, TPOT {:.2f} ms\n", cached.ttft_ms(),
+            cached.tpot_ms());
+  run.metric("tpot_naive", naive.tpot_ms(), "ms");
+  run.metric("tpot_cached", cached.tpot_ms(), "ms");
+}
+
+//! @output answer
+//! @expect tpot_cached < tpot_naive
+
 //! ## Same answer?
 //!
 //! Before timing anything, check. Both loops generate from several prompts; every token must
@@ -340,7 +370,7 @@ void show_models(Run& run) {
     const char* name;
     std::int64_t layers, kv_heads, head_dim;
   };
-  run.print("{:<30} {:>11} {:>12} {:>12} {:>12}\n", "model, 16 bit", "KiB/token",
+  run.print("{:<26} {:>11} {:>12} {:>12} {:>12}\n", "model, 16 bit", "KiB/token",
             "GiB at 2,048", "at 4,096", "at 131,072");
   for (const Shape& s : {Shape{"7B, 32 KV heads (MHA)", 32, 32, 128},
                          Shape{"8B, 8 KV heads (GQA)", 32, 8, 128},
@@ -350,7 +380,7 @@ void show_models(Run& run) {
     c.n_kv_heads = s.kv_heads;
     c.head_dim = s.head_dim;
     const double token = double(kv_bytes_per_token(c, 2)), gib = 1 << 30;
-    run.print("{:<30} {:>11.0f} {:>12.2f} {:>12.2f} {:>12.1f}\n", s.name, token / 1024,
+    run.print("{:<26} {:>11.0f} {:>12.2f} {:>12.2f} {:>12.1f}\n", s.name, token / 1024,
               token * 2048 / gib, token * 4096 / gib, token * 131072 / gib);
     if (s.kv_heads == 32) run.metric("gib_7b_2048", token * 2048 / gib, "GiB");
   }
@@ -414,6 +444,7 @@ void show_half(Run& run, Model& model) {
 
 void chapter(Run& run) {
   const auto model = load_model(run.model());
+  show_answer(run, *model);
   check_same(run, *model);
   show_count(run, *model);
   show_speed(run, *model);

@@ -80,8 +80,10 @@ def outcome(code):
     return ui.red(f"failed ({how})", sys.stdout)
 
 
-def timed(title, command):
+def timed(title, command, first=""):
     ui.out("\n" + ui.bold(title, sys.stdout))
+    if first:
+        ui.out(first)
     start = time.monotonic()
     code = ui.call(command)
     return title, code, time.monotonic() - start
@@ -107,7 +109,7 @@ def run(arguments):
         known = [part for pair in request.options.items() if pair[0] in GREETER
                  for part in pair]
         tool = build.program("decodelab")
-        results.append(timed("generate", [tool, "generate", *known, *GREETING]))
+        results.append(timed("generate", [tool, "generate", *known, *GREETING], GREETING[1]))
     for name in chosen:
         results.append(timed(name, [build.program(name), *options, *request.rest]))
     ui.out()
