@@ -484,7 +484,9 @@ void show_roofline(Run& run, Model& model, const Machine& machine) {
 //! @figure roof Move the slider: the more tokens share one reading of the weights, the higher a pass can climb under the roof.
 //! @plot roofline loglog Each pass at its arithmetic intensity, under the roof that this machine's peak and bandwidth allow.
 //!
-//! One token takes {{pass_1:.2f}} ms; {{pass_max_tokens:.0f}} tokens in one pass take
+//! No pass touches the roof: loads, conversions and the small operations between the matrices take
+//! time that the two peaks know nothing of, and anything else that runs on the machine takes more.
+//! The shape is what counts. One token takes {{pass_1:.2f}} ms; {{pass_max_tokens:.0f}} tokens in one pass take
 //! {{pass_max:.1f}} ms. A token of the long pass is {{per_token_ratio:.1f}} times cheaper, because
 //! its share of reading the weights is so small. **Prefill is bound by arithmetic, decode by
 //! memory.** Remember the free room under the roof at one token: batching (chapter 03) and

@@ -60,15 +60,17 @@ def remember(exercise, score, total):
 def overview():
     """./lab alone: how far each exercise is."""
     with one_sentence():
-        there, known, done = catalogue.all_exercises(ui.ROOT), progress(), 0
+        there, known, open_ones = catalogue.all_exercises(ui.ROOT), progress(), []
         titles = [exercise.title.split(": ", 1)[-1] for exercise in there]
         width = max(map(len, titles), default=0)
         for exercise, title in zip(there, titles):
             score, total = known.get(exercise.name, (0, 0))
-            done += total > 0 and score == total
+            if not total or score < total:
+                open_ones.append(exercise)
             state = f"{number(score)} of {number(total)} points" if total else "not tried yet"
             ui.out(f"  {exercise.number}  {title:<{width}}  {bar(score, total, 12)}  {state}")
-    ui.out(f"\n{done} of {len(there)} exercises done. ./lab 02 checks exercise 02; ./lab --help "
+    first = f" Next: ./lab {open_ones[0].number}." if open_ones else ""
+    ui.out(f"\n{len(there) - len(open_ones)} of {len(there)} exercises done.{first} ./lab --help "
            "lists all commands.")
     return 0
 
@@ -156,7 +158,11 @@ def conclude(exercise, results, options):
         else:
             ui.out(f"  stuck? ./lab {exercise.number} --hint")
         return ui.FAILED
-    return ui.BLOCKED if running.BLOCKED in outcomes else 0
+    if running.BLOCKED in outcomes:
+        return ui.BLOCKED
+    if not options.solution:
+        ui.out(f"  done. ./lab submit {exercise.number} packs it to hand in; ./lab says what is next.")
+    return 0
 
 
 # ---------------------------------------------------------------- ./lab submit
