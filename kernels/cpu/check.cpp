@@ -3,8 +3,11 @@
 #include <string>
 
 #include "lab/core/error.hpp"
+#include "lab/kernels/gpu.hpp"
 
 namespace lab {
+
+void throw_error(const std::string& message) { throw Error(message); }
 namespace {
 
 /// "(n_tokens=5, model_dim=128)"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lab/core/view.hpp"
+#include "lab/kernels/gpu.hpp"
 
 namespace lab::cpu {
 
@@ -19,3 +20,6 @@ void add(HostView<float, 2> out, HostView<const float, 2> a, HostView<const floa
 }  // namespace reference
 
 }  // namespace lab::cpu
+
+LAB_GPU_VERSIONS(void add(DeviceView<float, 2> out, DeviceView<const float, 2> a,
+                          DeviceView<const float, 2> b, Stream stream);)
