@@ -418,8 +418,10 @@ struct Machine {
 Machine show_machine(Run& run, const Model& model) {
   run.section("machine");
   const double bytes = double(model.transformer().weight_bytes());
-  const Machine m{cpu::flop_peak(), cpu::read_bandwidth(std::size_t(bytes))};
-  run.print("instruction set {}, {} thread(s)\n", cpu::instruction_set(), n_threads());
+  Device& device = model.transformer().device();
+  const Machine m{device.flop_peak(), device.read_bandwidth(std::size_t(bytes))};
+  if (device.name() == "cpu")
+    run.print("instruction set {}, {} thread(s)\n", cpu::instruction_set(), n_threads());
   run.print("peak P         {:8.1f} GFLOP/s\n", m.flop_peak / 1e9);
   run.print("bandwidth B    {:8.1f} GB/s over {:.1f} MB, the size of the weights\n",
             m.bandwidth / 1e9, bytes / 1e6);
@@ -448,7 +450,7 @@ void show_roofline(Run& run, Model& model, const Machine& machine) {
   const std::int64_t largest = run.self_test() ? 64 : 256;
   for (std::int64_t T = 1; T <= largest; T *= 2) {
     const ForwardBatch batch = single_sequence(0, some_tokens(model, T));
-    NoKvCache nothing;
+    NoKvCache nothing(transformer.device());
     const ForwardCost cost = transformer.cost(batch);
     const double s =
         best_seconds(run.self_test() ? 1 : 7, [&] { transformer.forward(batch, nothing); });
@@ -508,7 +510,7 @@ void show_roofline(Run& run, Model& model, const Machine& machine) {
 void show_position(Run& run, Model& model) {
   run.section("position");
   Transformer& transformer = model.transformer();
-  NoKvCache nothing;
+  NoKvCache nothing(transformer.device());
   std::vector<double> position, ms, predicted;
   const std::int64_t step = run.self_test() ? 16 : 64;
   const std::int64_t last =
@@ -564,7 +566,9 @@ void check_answer(Run& run, const Model& model, const GenerateResult& result) {
 }
 
 void chapter(Run& run) {
-  const auto model = load_model(run.model());
+  const auto device = make_device(run.device());
+  run.measured_on(device->description());
+  const auto model = load_model(run.model(), *device);
   const std::string prompt = "What is 2+2?";
   show_floats(run);
   show_tokens(run, *model, prompt);

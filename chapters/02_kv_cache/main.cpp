@@ -97,7 +97,7 @@ void show_answer(Run& run, Model& model) {
   GenerateOptions options;
   options.max_tokens = run.self_test() ? 8 : 64;
   const auto cache = make_contiguous_cache(
-      model.config(), 1,
+      model.transformer(), 1,
       positions_needed(model.config(), std::ssize(ids), options.max_tokens));
   const RequestMetrics naive = generate_naive(model, ids, options).metrics;
   run.print("{}", prompt);
@@ -128,8 +128,9 @@ bool same_tokens(Run& run, Model& model, const std::string& prompt,
   options.max_tokens = max_tokens;
   options.ignore_end = true;
   const auto ids = prompt_ids(model.tokenizer(), prompt);
-  const auto cache = make_contiguous_cache(
-      model.config(), 1, positions_needed(model.config(), std::ssize(ids), max_tokens));
+  const auto cache =
+      make_contiguous_cache(model.transformer(), 1,
+                            positions_needed(model.config(), std::ssize(ids), max_tokens));
   const GenerateResult naive = generate_naive(model, ids, options);
   const GenerateResult cached = generate(model, *cache, ids, options);
   run.print("{:<28} {:>3} tokens  {}\n", "\"" + prompt.substr(0, 24) + "\"",
@@ -140,8 +141,8 @@ bool same_tokens(Run& run, Model& model, const std::string& prompt,
 /// The largest difference between the logits of cached steps and of passes over the whole
 /// text.
 double largest_difference(Model& model, const std::vector<std::int32_t>& text) {
-  const auto cache = make_contiguous_cache(model.config(), 1, std::ssize(text));
-  NoKvCache nothing;
+  const auto cache = make_contiguous_cache(model.transformer(), 1, std::ssize(text));
+  NoKvCache nothing(model.device());
   double worst = 0;
   for (std::int64_t t = 0; t < std::ssize(text); ++t) {
     const std::span prefix(text.data(), static_cast<std::size_t>(t + 1));
@@ -192,15 +193,15 @@ void check_same(Run& run, Model& model) {
 class CountingCache final : public KvCache {
  public:
   explicit CountingCache(KvCache& inner) : inner_(inner) {}
-  void begin(const ForwardBatch& batch) override {
-    tokens += batch.n_tokens();
+  void begin(const DeviceBatch& batch) override {
+    tokens += batch.host.n_tokens();
     inner_.begin(batch);
   }
-  void append(std::int64_t layer, HostView<const float, 3> k,
-              HostView<const float, 3> v) override {
+  void append(std::int64_t layer, DeviceView<const float, 3> k,
+              DeviceView<const float, 3> v) override {
     inner_.append(layer, k, v);
   }
-  void attend(std::int64_t layer, HostView<float, 3> out, HostView<const float, 3> q,
+  void attend(std::int64_t layer, DeviceView<float, 3> out, DeviceView<const float, 3> q,
               float scale) override {
     inner_.attend(layer, out, q, scale);
   }
@@ -215,8 +216,8 @@ void show_count(Run& run, Model& model) {
   const std::int64_t P = 16, n = run.self_test() ? 8 : 64;
   std::vector<std::int32_t> text(static_cast<std::size_t>(P + n), 1);
   std::iota(text.begin(), text.end(), 1);
-  const auto contiguous = make_contiguous_cache(model.config(), 1, P + n);
-  NoKvCache nothing;
+  const auto contiguous = make_contiguous_cache(model.transformer(), 1, P + n);
+  NoKvCache nothing(model.device());
   CountingCache naive(nothing), cached(*contiguous);
   for (std::int64_t i = 0; i < n; ++i) {  // step i makes token i
     const std::span all(text.data(), static_cast<std::size_t>(P + i));
@@ -265,8 +266,8 @@ void show_speed(Run& run, Model& model) {
       std::min<std::int64_t>(run.self_test() ? 32 : 512, model.config().context_length);
   const std::int64_t block = run.self_test() ? 16 : 32;
   std::vector<std::int32_t> text(static_cast<std::size_t>(last), 1);
-  const auto cache = make_contiguous_cache(model.config(), 1, last);
-  NoKvCache nothing;
+  const auto cache = make_contiguous_cache(model.transformer(), 1, last);
+  NoKvCache nothing(model.device());
   std::vector<double> position, naive, cached;
   for (std::int64_t begin = 0; begin < last; begin += block) {
     std::vector<double> steps;
@@ -402,7 +403,7 @@ void show_half(Run& run, Model& model) {
   options.max_tokens = run.self_test() ? 8 : 64;
   const auto generate_in = [&](DType dtype) {
     const auto cache = make_contiguous_cache(
-        model.config(), 1,
+        model.transformer(), 1,
         positions_needed(model.config(), std::ssize(ids), options.max_tokens), dtype);
     return generate(model, *cache, ids, options);
   };
@@ -443,7 +444,9 @@ void show_half(Run& run, Model& model) {
 //! 122,000.
 
 void chapter(Run& run) {
-  const auto model = load_model(run.model());
+  const auto device = make_device(run.device());
+  run.measured_on(device->description());
+  const auto model = load_model(run.model(), *device);
   show_answer(run, *model);
   check_same(run, *model);
   show_count(run, *model);

@@ -68,4 +68,22 @@ void synchronize(Stream stream) {
   check_cuda(cudaStreamSynchronize(stream), "work on the device");
 }
 
+void begin_capture(Stream stream) {
+  check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
+             "recording of a graph");
+}
+GraphExec end_capture(Stream stream) {
+  cudaGraph_t graph = nullptr;
+  check_cuda(cudaStreamEndCapture(stream, &graph), "recording of a graph");
+  cudaGraphExec_t exec = nullptr;
+  const cudaError_t code = cudaGraphInstantiate(&exec, graph, 0);
+  cudaGraphDestroy(graph);
+  check_cuda(code, "making a graph executable");
+  return exec;
+}
+void launch_graph(GraphExec graph, Stream stream) {
+  check_cuda(cudaGraphLaunch(graph, stream), "launch of a graph");
+}
+void destroy_graph(GraphExec graph) { cudaGraphExecDestroy(graph); }
+
 }  // namespace lab::LAB_GPU

@@ -33,11 +33,16 @@ class Buffer {
     return reinterpret_cast<const T*>(bytes_.get());
   }
   std::size_t size() const { return size_; }
+  /// Gives the memory away; whoever has it calls free_buffer().
+  std::byte* release() { return bytes_.release(); }
 
  private:
   std::unique_ptr<std::byte[], detail::BufferDelete> bytes_;
   std::size_t size_ = 0;
 };
+
+/// Frees what Buffer::release() gave.
+inline void free_buffer(std::byte* p) { detail::BufferDelete()(p); }
 
 /// Memory for many pieces that live equally long, such as a model's weights: handed out
 /// from large chunks, so that small pieces lie on huge pages too. On 4 KiB pages decoding

@@ -6,21 +6,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "lab/core/cpu_name.hpp"
 #include "lab/core/error.hpp"
 #include "lab/core/parallel.hpp"
 
 namespace lab {
-namespace {
-
-std::string cpu_name() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);)
-    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
-  return "unknown CPU";
-}
-
-}  // namespace
-
 struct Run::State {
   std::string model, device, json_file;
   std::vector<std::string> only;  // sections to print; empty: all
@@ -68,9 +58,14 @@ void Run::check(bool holds, const std::string& what) {
 
 const std::string& Run::model() const { return state_->model; }
 const std::string& Run::device() const { return state_->device; }
-bool Run::self_test() const { return state_->self_test; }
+bool Run::self_test() const { return state_->self_test || state_->device == "simt"; }
 
-void Run::measured_on(std::string device) { state_->record["device"] = std::move(device); }
+void Run::measured_on(std::string device) {
+  if (state_->device != "cpu") print("device: {}\n", device);
+  if (state_->device == "simt")
+    print("Emulated for correctness: sizes are small, and times mean nothing.\n");
+  state_->record["device"] = std::move(device);
+}
 
 int run_chapter(const std::string& chapter, const std::function<void(Run&)>& body, int argc,
                 char** argv) {
@@ -78,8 +73,9 @@ int run_chapter(const std::string& chapter, const std::function<void(Run&)>& bod
     cxxopts::Options options(chapter, "Chapter " + chapter + " of decodelab.");
     options.add_options()  //
         ("model", "target, draft, smollm2, or the path of a model",
-         cxxopts::value<std::string>()->default_value("target"))                //
-        ("device", "cpu", cxxopts::value<std::string>()->default_value("cpu"))  //
+         cxxopts::value<std::string>()->default_value("target"))  //
+        ("device", "cpu, simt (the CUDA kernels, emulated) or cuda",
+         cxxopts::value<std::string>()->default_value("cpu"))  //
         ("threads", "threads; 0: one per physical core",
          cxxopts::value<int>()->default_value("0"))  //
         ("section", "print only this section (may be repeated)",
@@ -110,9 +106,6 @@ int run_chapter(const std::string& chapter, const std::function<void(Run&)>& bod
     } catch (const cxxopts::exceptions::exception& e) {
       throw UsageError(e.what());
     }
-    if (state.device != "cpu")
-      throw UsageError(
-          fmt::format("unknown device '{}'; this build has: cpu", state.device));
     state.record = {{"schema", "decodelab-run/1"},
                     {"chapter", chapter},
                     {"model", state.model},

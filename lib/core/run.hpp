@@ -51,9 +51,12 @@ class Run {
   // ----- options that every chapter has
   const std::string& model() const;   ///< --model, default "target"
   const std::string& device() const;  ///< --device, default "cpu"
-  bool self_test() const;             ///< --self-test: small sizes, for the test suite
+  /// Small sizes: --self-test, for the test suite, or --device simt, where times mean
+  /// nothing.
+  bool self_test() const;
 
-  /// Records what the numbers were measured on; the CPU's name unless called.
+  /// Records what the numbers were measured on; the CPU's name unless called. If it is not
+  /// the CPU itself, it is printed too.
   void measured_on(std::string device);
 
  private:

@@ -128,7 +128,7 @@ GenerateResult generate(Model& model, KvCache& cache,
 GenerateResult generate_naive(Model& model, const std::vector<std::int32_t>& prompt,
                               const GenerateOptions& options, const OnText& on_text) {
   check_prompt(model.config(), prompt, options);
-  NoKvCache nothing;
+  NoKvCache nothing(model.device());
   return run_loop(
       model, prompt, options, on_text, [&](const std::vector<std::int32_t>& text) {
         return last_row(model.transformer().forward(single_sequence(0, text), nothing));

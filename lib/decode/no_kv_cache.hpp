@@ -10,15 +10,19 @@ namespace lab {
 /// that. Every batch must therefore hold its sequences from position 0 on.
 class NoKvCache final : public KvCache {
  public:
-  void begin(const ForwardBatch& batch) override;
-  void append(std::int64_t layer, HostView<const float, 3> k,
-              HostView<const float, 3> v) override;
-  void attend(std::int64_t layer, HostView<float, 3> out, HostView<const float, 3> q,
+  /// @param device  the model's
+  explicit NoKvCache(Device& device = cpu_device()) : device_(device) {}
+
+  void begin(const DeviceBatch& batch) override;
+  void append(std::int64_t layer, DeviceView<const float, 3> k,
+              DeviceView<const float, 3> v) override;
+  void attend(std::int64_t layer, DeviceView<float, 3> out, DeviceView<const float, 3> q,
               float scale) override;
 
  private:
-  const ForwardBatch* batch_ = nullptr;
-  HostView<const float, 3> k_, v_;  // (T, K, Dh), the Transformer's own scratch
+  Device& device_;
+  const DeviceBatch* batch_ = nullptr;
+  DeviceView<const float, 3> k_, v_;  // (T, K, Dh), the Transformer's own scratch
 };
 
 }  // namespace lab

@@ -1,8 +1,7 @@
 #include "lab/kv_cache/contiguous.hpp"
 
 #include "lab/core/error.hpp"
-#include "lab/kernels/attention.hpp"
-#include "lab/kernels/convert.hpp"
+#include "lab/device/kv_type.hpp"
 
 namespace lab {
 
@@ -11,12 +10,17 @@ std::int64_t kv_bytes_per_token(const Config& config, std::int64_t element_bytes
 }
 
 ContiguousKvCache::ContiguousKvCache(const Config& config, std::int64_t n_sequences,
-                                     std::int64_t capacity)
-    : config_(config), capacity_(capacity) {
+                                     std::int64_t capacity, DType dtype, Device& device)
+    : config_(config), capacity_(capacity), dtype_(dtype), device_(device) {
   LAB_CHECK(n_sequences >= 1 && capacity >= 1,
             "KV cache: {} sequences of {} positions asked for; both must be at least 1",
             n_sequences, capacity);
+  std::int64_t element_bytes = 0;
+  with_kv_type(dtype, [&]<class T>() { element_bytes = sizeof(T); });
   lengths_.assign(static_cast<std::size_t>(n_sequences), 0);
+  memory_ = DeviceBuffer(
+      device, static_cast<std::size_t>(n_sequences * capacity *
+                                       kv_bytes_per_token(config, element_bytes)));
 }
 
 std::int64_t ContiguousKvCache::length(std::int64_t sequence) const {
@@ -34,8 +38,9 @@ void ContiguousKvCache::truncate(std::int64_t sequence, std::int64_t to) {
 }
 
 // [region begin]
-void ContiguousKvCache::begin(const ForwardBatch& batch) {
-  for (const Segment& s : batch.segments()) {  // check everything before changing anything
+void ContiguousKvCache::begin(const DeviceBatch& batch) {
+  for (const Segment& s :
+       batch.host.segments()) {  // check everything before changing anything
     LAB_CHECK(
         s.position == length(s.sequence),
         "KV cache: sequence {} goes on at position {} but {} positions are stored; feed "
@@ -47,87 +52,63 @@ void ContiguousKvCache::begin(const ForwardBatch& batch) {
         "larger or the text shorter",
         s.sequence, s.position + s.count, capacity_);
   }
-  for (const Segment& s : batch.segments())
+  for (const Segment& s : batch.host.segments())
     lengths_[static_cast<std::size_t>(s.sequence)] += s.count;
   batch_ = &batch;
 }
 // [endregion]
 
-namespace {
+/// All positions of one sequence in one layer: (capacity, K, Dh).
+KvView ContiguousKvCache::positions(Part part, std::int64_t layer,
+                                    std::int64_t sequence) const {
+  const std::int64_t n_sequences = static_cast<std::int64_t>(lengths_.size());
+  const std::int64_t index = (part * config_.n_layers + layer) * n_sequences + sequence;
+  const std::int64_t bytes = row_bytes(dtype_, config_.n_kv_heads * config_.head_dim);
+  return {memory_.data() + index * capacity_ * bytes,
+          dtype_,
+          {capacity_, config_.n_kv_heads, config_.head_dim}};
+}
 
-template <class T>
-class ContiguousKvCacheOf final : public ContiguousKvCache {
- public:
-  ContiguousKvCacheOf(const Config& config, std::int64_t n_sequences, std::int64_t capacity)
-      : ContiguousKvCache(config, n_sequences, capacity),
-        memory_(static_cast<std::size_t>(n_sequences * capacity *
-                                         kv_bytes_per_token(config, sizeof(T)))) {}
-
-  std::int64_t bytes() const override { return static_cast<std::int64_t>(memory_.size()); }
-
-  // [region append]
-  void append(std::int64_t layer, HostView<const float, 3> k,
-              HostView<const float, 3> v) override {
-    for (const Segment& s : batch_->segments()) {
-      const std::int64_t end = s.begin + s.count, row = k.shape[1] * k.shape[2];
-      const auto keys =
-          positions(kKeys, layer, s.sequence).rows(s.position, s.position + s.count);
-      const auto values =
-          positions(kValues, layer, s.sequence).rows(s.position, s.position + s.count);
-      cpu::convert(keys.template reshape<1>({s.count * row}),
-                   k.rows(s.begin, end).template reshape<1>({s.count * row}));
-      cpu::convert(values.template reshape<1>({s.count * row}),
-                   v.rows(s.begin, end).template reshape<1>({s.count * row}));
-    }
+// [region append]
+void ContiguousKvCache::append(std::int64_t layer, DeviceView<const float, 3> k,
+                               DeviceView<const float, 3> v) {
+  for (const Segment& s : batch_->host.segments()) {
+    const std::int64_t end = s.begin + s.count;
+    const auto slots =
+        batch_->positions.rows(s.begin, end);  // token t goes to row slots[t]
+    device_.kv_append(positions(kKeys, layer, s.sequence), k.rows(s.begin, end), slots);
+    device_.kv_append(positions(kValues, layer, s.sequence), v.rows(s.begin, end), slots);
   }
-  // [endregion]
+}
+// [endregion]
 
-  // [region attend]
-  void attend(std::int64_t layer, HostView<float, 3> out, HostView<const float, 3> q,
-              float scale) override {
-    for (const Segment& s : batch_->segments()) {
-      const std::int64_t kv_len = s.position + s.count;
-      const HostView<const T, 3> keys = positions(kKeys, layer, s.sequence).rows(0, kv_len);
-      const HostView<const T, 3> values =
-          positions(kValues, layer, s.sequence).rows(0, kv_len);
-      cpu::attention<T>(out.rows(s.begin, s.begin + s.count),
-                        q.rows(s.begin, s.begin + s.count), keys, values, scale);
-    }
+// [region attend]
+void ContiguousKvCache::attend(std::int64_t layer, DeviceView<float, 3> out,
+                               DeviceView<const float, 3> q, float scale) {
+  std::int64_t i = 0;
+  for (const Segment& s : batch_->host.segments()) {
+    const std::int64_t end = s.begin + s.count;
+    device_.attention(
+        out.rows(s.begin, end), q.rows(s.begin, end), positions(kKeys, layer, s.sequence),
+        positions(kValues, layer, s.sequence), scale, batch_->kv_lens.rows(i, i + 1));
+    ++i;
   }
-  // [endregion]
-
- private:
-  enum Part { kKeys, kValues };
-
-  /// All positions of one sequence in one layer: (capacity, K, Dh).
-  HostView<T, 3> positions(Part part, std::int64_t layer, std::int64_t sequence) {
-    const std::int64_t n_sequences = static_cast<std::int64_t>(lengths_.size());
-    const std::int64_t index = (part * config_.n_layers + layer) * n_sequences + sequence;
-    const std::int64_t row = config_.n_kv_heads * config_.head_dim;
-    return {memory_.as<T>() + index * capacity_ * row,
-            {capacity_, config_.n_kv_heads, config_.head_dim}};
-  }
-
-  Buffer memory_;  // (2, L, sequences, capacity, K, Dh)
-};
-
-}  // namespace
+}
+// [endregion]
 
 std::unique_ptr<ContiguousKvCache> make_contiguous_cache(const Config& config,
                                                          std::int64_t n_sequences,
+                                                         std::int64_t capacity, DType dtype,
+                                                         Device& device) {
+  return std::make_unique<ContiguousKvCache>(config, n_sequences, capacity, dtype, device);
+}
+
+std::unique_ptr<ContiguousKvCache> make_contiguous_cache(const Transformer& transformer,
+                                                         std::int64_t n_sequences,
                                                          std::int64_t capacity,
                                                          DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return std::make_unique<ContiguousKvCacheOf<float>>(config, n_sequences, capacity);
-    case DType::f16:
-      return std::make_unique<ContiguousKvCacheOf<Half>>(config, n_sequences, capacity);
-    case DType::bf16:
-      return std::make_unique<ContiguousKvCacheOf<BFloat16>>(config, n_sequences, capacity);
-    default:
-      throw Error(
-          fmt::format("KV cache: no {} cache; choose f32, f16 or bf16", name(dtype)));
-  }
+  return make_contiguous_cache(transformer.config(), n_sequences, capacity, dtype,
+                               transformer.device());
 }
 
 }  // namespace lab

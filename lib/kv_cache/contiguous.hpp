@@ -5,10 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "lab/core/buffer.hpp"
-#include "lab/core/half.hpp"
 #include "lab/model/config.hpp"
 #include "lab/model/kv_cache.hpp"
+#include "lab/model/transformer.hpp"
 
 namespace lab {
 
@@ -17,8 +16,15 @@ std::int64_t kv_bytes_per_token(const Config& config, std::int64_t element_bytes
 
 /// A cache that lives in one piece of memory, (2, L, sequences, capacity, K, Dh).
 /// Its sequences are numbered 0 to n_sequences - 1; each is written in order of position.
-class ContiguousKvCache : public KvCache {
+class ContiguousKvCache final : public KvCache {
  public:
+  /// @param n_sequences  sequences that can be stored at a time
+  /// @param capacity     positions of each
+  /// @param dtype        f32, f16 or bf16
+  /// @throws Error for another dtype or for sizes below 1
+  ContiguousKvCache(const Config& config, std::int64_t n_sequences, std::int64_t capacity,
+                    DType dtype, Device& device);
+
   /// @return the number of positions stored for `sequence`
   std::int64_t length(std::int64_t sequence) const;
   /// Forgets the positions from `length` on, as after rejected draft tokens or a new
@@ -27,24 +33,36 @@ class ContiguousKvCache : public KvCache {
   void truncate(std::int64_t sequence, std::int64_t length);
 
   std::int64_t capacity() const { return capacity_; }  ///< positions of each sequence
-  virtual std::int64_t bytes() const = 0;              ///< keys and values, all sequences
+  /// Keys and values of all sequences.
+  std::int64_t bytes() const { return static_cast<std::int64_t>(memory_.size()); }
 
-  void begin(const ForwardBatch& batch) override;
+  void begin(const DeviceBatch& batch) override;
+  void append(std::int64_t layer, DeviceView<const float, 3> k,
+              DeviceView<const float, 3> v) override;
+  void attend(std::int64_t layer, DeviceView<float, 3> out, DeviceView<const float, 3> q,
+              float scale) override;
 
- protected:
-  ContiguousKvCache(const Config& config, std::int64_t n_sequences, std::int64_t capacity);
+ private:
+  enum Part { kKeys, kValues };
+  KvView positions(Part part, std::int64_t layer, std::int64_t sequence) const;
 
   Config config_;
   std::int64_t capacity_;
-  std::vector<std::int64_t> lengths_;    // per sequence
-  const ForwardBatch* batch_ = nullptr;  // between begin() and the end of the forward pass
+  DType dtype_;
+  Device& device_;
+  DeviceBuffer memory_;                 // (2, L, sequences, capacity, K, Dh)
+  std::vector<std::int64_t> lengths_;   // per sequence
+  const DeviceBatch* batch_ = nullptr;  // between begin() and the end of the forward pass
 };
 
-/// @param n_sequences  sequences that can be stored at a time
-/// @param capacity     positions of each
-/// @param dtype        f32, f16 or bf16
-/// @throws Error for another dtype or for sizes below 1
+/// A cache on this CPU, or on the `device` given. Parameters as of the constructor.
 std::unique_ptr<ContiguousKvCache> make_contiguous_cache(const Config& config,
+                                                         std::int64_t n_sequences,
+                                                         std::int64_t capacity,
+                                                         DType dtype = DType::f32,
+                                                         Device& device = cpu_device());
+/// A cache where the model runs.
+std::unique_ptr<ContiguousKvCache> make_contiguous_cache(const Transformer& transformer,
                                                          std::int64_t n_sequences,
                                                          std::int64_t capacity,
                                                          DType dtype = DType::f32);

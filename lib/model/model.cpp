@@ -17,14 +17,14 @@ void release_pages(const ModelSource& source, HostWeightView w) {
 
 }  // namespace
 
-Model::Model(ModelSource source)
+Model::Model(ModelSource source, Device& device)
     : source_(std::move(source)),
       tokenizer_(std::move(source_.vocab)),
-      transformer_(source_.config, source_.weights,
+      transformer_(source_.config, source_.weights, device,
                    [&](HostWeightView w) { release_pages(source_, w); }) {}
 
-std::unique_ptr<Model> load_model(const std::string& model) {
-  return std::make_unique<Model>(open_model(find_model(model)));
+std::unique_ptr<Model> load_model(const std::string& model, Device& device) {
+  return std::make_unique<Model>(open_model(find_model(model)), device);
 }
 
 }  // namespace lab

@@ -16,10 +16,12 @@ class Model {
  public:
   /// Packs the weights; each weight's pages of the file are dropped from memory behind it,
   /// so that the peak is one copy of the weights.
-  explicit Model(ModelSource source);
+  /// @param device  where it runs; must outlive the model
+  explicit Model(ModelSource source, Device& device = cpu_device());
 
   const Config& config() const { return source_.config; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
+  Device& device() const { return transformer_.device(); }
   Transformer& transformer() { return transformer_; }
   const Transformer& transformer() const { return transformer_; }
 
@@ -29,8 +31,9 @@ class Model {
   Transformer transformer_;
 };
 
-/// @param model  as find_model() takes it
+/// @param model   as find_model() takes it
+/// @param device  where it runs; must outlive the model
 /// @throws Error if it cannot be found, read or used
-std::unique_ptr<Model> load_model(const std::string& model);
+std::unique_ptr<Model> load_model(const std::string& model, Device& device = cpu_device());
 
 }  // namespace lab

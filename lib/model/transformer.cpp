@@ -2,21 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "lab/core/error.hpp"
-#include "lab/kernels/add.hpp"
-#include "lab/kernels/embedding.hpp"
-#include "lab/kernels/rms_norm.hpp"
-#include "lab/kernels/rope.hpp"
-#include "lab/kernels/silu_mul.hpp"
 
 namespace lab {
 namespace {
-
-template <class T>
-HostView<const T, 1> view_of(const std::vector<T>& v) {
-  return {v.data(), {static_cast<std::int64_t>(v.size())}};
-}
 
 void check_batch(const ForwardBatch& batch, const Config& c) {
   LAB_CHECK(batch.n_tokens() > 0, "forward: the batch is empty; add at least one token");
@@ -31,97 +23,127 @@ void check_batch(const ForwardBatch& batch, const Config& c) {
               s.sequence, s.position + s.count, c.context_length);
 }
 
-}  // namespace
-
-Transformer::Transformer(const Config& config, const Weights& weights,
-                         const std::function<void(HostWeightView)>& packed)
-    : config_(config),
-      token_embd_(weights.token_embd),
-      output_norm_(weights.output_norm),
-      inv_freq_(rope_inverse_frequencies(config)) {
-  const auto pack = [&](HostWeightView w) {
-    cpu::Linear linear(w, &memory_);
-    if (packed) packed(w);
-    return linear;
-  };
-  for (const LayerWeights& w : weights.layers)
-    layers_.push_back({w.attn_norm, w.ffn_norm, pack(w.q), pack(w.k), pack(w.v), pack(w.o),
-                       pack(w.gate), pack(w.up), pack(w.down)});
-  output_ = pack(weights.output);
+/// The rows of heads that a linear layer writes and reads: (T, H, Dh) as (T, H * Dh).
+template <class T>
+DeviceView<T, 2> flat(DeviceView<T, 3> x) {
+  return x.template reshape<2>({x.shape[0], x.shape[1] * x.shape[2]});
 }
 
-void Transformer::resize_scratch(std::int64_t n_tokens, std::int64_t n_logits) {
-  const Config& c = config_;
-  const auto fit = [](Tensor<float, 2>& t, std::int64_t rows, std::int64_t cols) {
-    const std::array<std::size_t, 2> shape{std::size_t(rows), std::size_t(cols)};
-    if (t.shape() != shape) t.resize(shape);
+}  // namespace
+
+Transformer::Transformer(const Config& config, const Weights& weights, Device& device,
+                         const std::function<void(HostWeightView)>& packed)
+    : config_(config),
+      device_(device),
+      output_norm_(device, weights.output_norm),
+      inv_freq_(device, rope_inverse_frequencies(config)) {
+  const auto pack = [&](HostWeightView w) {
+    SharedMatrix matrix = device.matrix(w, memory_);
+    if (packed) packed(w);
+    return matrix;
   };
-  for (auto* t : {&s_.x, &s_.normed, &s_.out}) fit(*t, n_tokens, c.model_dim);
-  for (auto* t : {&s_.q, &s_.attended}) fit(*t, n_tokens, c.n_heads * c.head_dim);
-  for (auto* t : {&s_.k, &s_.v}) fit(*t, n_tokens, c.n_kv_heads * c.head_dim);
-  for (auto* t : {&s_.gate, &s_.up}) fit(*t, n_tokens, c.ffn_dim);
-  for (auto* t : {&s_.cos, &s_.sin}) fit(*t, n_tokens, c.head_dim / 2);
-  fit(s_.logits, n_logits, c.vocab_size);
+  for (const LayerWeights& w : weights.layers)
+    layers_.push_back({{device, w.attn_norm},
+                       {device, w.ffn_norm},
+                       pack(w.q),
+                       pack(w.k),
+                       pack(w.v),
+                       pack(w.o),
+                       pack(w.gate),
+                       pack(w.up),
+                       pack(w.down)});
+  output_ = pack(weights.output);
+  token_embd_ = device.table(weights.token_embd, weights.tied ? output_ : nullptr);
+}
+
+void Transformer::fit_arrays(std::int64_t T, std::int64_t n_logits) {
+  const Config& c = config_;
+  for (auto [view, array] : {std::pair(&s_.x, &arrays_.x),
+                             {&s_.normed, &arrays_.normed},
+                             {&s_.out, &arrays_.out}})
+    *view = array->fit<2>(device_, {T, c.model_dim});
+  for (auto [view, array] :
+       {std::pair(&s_.q, &arrays_.q), {&s_.attended, &arrays_.attended}})
+    *view = array->fit<3>(device_, {T, c.n_heads, c.head_dim});
+  for (auto [view, array] : {std::pair(&s_.k, &arrays_.k), {&s_.v, &arrays_.v}})
+    *view = array->fit<3>(device_, {T, c.n_kv_heads, c.head_dim});
+  s_.gate = arrays_.gate.fit<2>(device_, {T, c.ffn_dim});
+  s_.cos = arrays_.cos.fit<2>(device_, {T, c.head_dim / 2});
+  s_.sin = arrays_.sin.fit<2>(device_, {T, c.head_dim / 2});
+  s_.logits = arrays_.logits.fit<2>(device_, {n_logits, c.vocab_size});
 }
 
 // [region attention_block]
-void Transformer::attention_block(std::int64_t l, KvCache& cache) {
-  const Layer& layer = layers_[static_cast<std::size_t>(l)];
-  const std::int64_t T = s_.x.shape(0), H = config_.n_heads, K = config_.n_kv_heads,
-                     Dh = config_.head_dim;
-  cpu::rms_norm(view(s_.normed), view(s_.x), view_of(layer.attn_norm), config_.rms_eps);
-  layer.q(view(s_.q), view(s_.normed));
-  layer.k(view(s_.k), view(s_.normed));
-  layer.v(view(s_.v), view(s_.normed));
-  const auto q = view(s_.q).reshape<3>({T, H, Dh});
-  const auto k = view(s_.k).reshape<3>({T, K, Dh});
-  const auto v = view(s_.v).reshape<3>({T, K, Dh});
-  cpu::rope(q, view(s_.cos), view(s_.sin), config_.rope.layout);
-  cpu::rope(k, view(s_.cos), view(s_.sin), config_.rope.layout);
-  cache.append(l, k, v);
-  cache.attend(l, view(s_.attended).reshape<3>({T, H, Dh}), q,
-               1.0f / std::sqrt(static_cast<float>(Dh)));
-  layer.o(view(s_.out), view(s_.attended));
-  cpu::add(view(s_.x), view(s_.x), view(s_.out));
+void Transformer::attention_block(const Layer& w, std::int64_t index, KvCache& cache) {
+  device_.rms_norm(s_.normed, s_.x, w.attn_norm.view(), config_.rms_eps);
+  device_.linear({{*w.q, flat(s_.q)}, {*w.k, flat(s_.k)}, {*w.v, flat(s_.v)}}, s_.normed);
+  device_.rope(s_.q, s_.cos, s_.sin, config_.rope.layout);
+  device_.rope(s_.k, s_.cos, s_.sin, config_.rope.layout);
+  cache.append(index, s_.k, s_.v);
+  cache.attend(index, s_.attended, s_.q,
+               1.0f / std::sqrt(static_cast<float>(config_.head_dim)));
+  device_.linear({{*w.o, s_.out}}, flat(s_.attended));
+  device_.add(s_.x, s_.x, s_.out);
 }
 // [endregion]
 
 // [region mlp_block]
-void Transformer::mlp_block(std::int64_t l) {
-  const Layer& layer = layers_[static_cast<std::size_t>(l)];
-  cpu::rms_norm(view(s_.normed), view(s_.x), view_of(layer.ffn_norm), config_.rms_eps);
-  layer.gate(view(s_.gate), view(s_.normed));
-  layer.up(view(s_.up), view(s_.normed));
-  cpu::silu_mul(view(s_.gate), view(s_.gate), view(s_.up));
-  layer.down(view(s_.out), view(s_.gate));
-  cpu::add(view(s_.x), view(s_.x), view(s_.out));
+void Transformer::mlp_block(const Layer& w) {
+  device_.rms_norm(s_.normed, s_.x, w.ffn_norm.view(), config_.rms_eps);
+  device_.swiglu(s_.gate, *w.gate, *w.up, s_.normed);
+  device_.linear({{*w.down, s_.out}}, s_.gate);
+  device_.add(s_.x, s_.x, s_.out);
 }
 // [endregion]
 
-// [region forward]
-HostView<const float, 2> Transformer::forward(const ForwardBatch& batch, KvCache& cache) {
+void Transformer::prepare(const ForwardBatch& batch, KvCache& cache) {
   check_batch(batch, config_);
-  const auto& wanted = batch.logit_tokens();
-  const auto n_logits = static_cast<std::int64_t>(wanted.size());
-  cache.begin(batch);
-  resize_scratch(batch.n_tokens(), n_logits);
+  const auto addresses = [this] {
+    return std::tuple(s_.x.data, s_.normed.data, s_.out.data, s_.q.data, s_.attended.data,
+                      s_.k.data, s_.v.data, s_.gate.data, s_.cos.data, s_.sin.data,
+                      s_.logits.data, batch_ ? batch_->ids.data : nullptr);
+  };
+  const auto before = addresses();
+  fit_arrays(batch.n_tokens(), static_cast<std::int64_t>(batch.logit_tokens().size()));
+  batch_.emplace(upload_.upload(device_, batch));
+  if (addresses() != before) ++memory_layout_;
+  cache.begin(*batch_);
+}
 
-  cpu::embedding(view(s_.x), view_of(batch.tokens()), token_embd_);
-  cpu::rope_angles(view(s_.cos), view(s_.sin), view_of(batch.positions()),
-                   view_of(inv_freq_));
-  for (std::int64_t l = 0; l < config_.n_layers; ++l) {
-    attention_block(l, cache);
-    mlp_block(l);
+/// Logits cost V * D a token: only the tokens asked for are normalised and projected. They
+/// move to the front of x, whose other rows are not needed any more.
+DeviceView<float, 2> Transformer::wanted_rows() {
+  const auto& wanted = batch_->host.logit_tokens();
+  std::int64_t i = 0;
+  for (const std::int64_t t : wanted) {
+    const auto row = s_.x.rows(t, t + 1);
+    if (t != i)
+      device_.copy(reinterpret_cast<std::byte*>(s_.x.rows(i, i + 1).data),
+                   reinterpret_cast<const std::byte*>(row.data),
+                   std::size_t(row.size()) * sizeof(float));
+    ++i;
   }
-  // Logits cost V * D a token: only the tokens asked for are normalised and projected. They
-  // move to the front of x, whose other rows are not needed any more.
-  for (std::int64_t i = 0; i < n_logits; ++i)
-    std::copy_n(&s_.x(std::size_t(wanted[std::size_t(i)]), 0), config_.model_dim,
-                &s_.x(std::size_t(i), 0));
-  const auto last = view(s_.x).rows(0, n_logits);
-  cpu::rms_norm(last, last, view_of(output_norm_), config_.rms_eps);
-  output_(view(s_.logits), last);
-  return view(std::as_const(s_.logits));
+  return s_.x.rows(0, i);
+}
+
+// [region forward]
+DeviceView<const float, 2> Transformer::compute(KvCache& cache) {
+  device_.embedding(s_.x, batch_->ids, *token_embd_);
+  device_.rope_angles(s_.cos, s_.sin, batch_->positions, inv_freq_.view());
+  std::int64_t index = 0;
+  for (const Layer& layer : layers_) {
+    attention_block(layer, index++, cache);
+    mlp_block(layer);
+  }
+  const DeviceView<float, 2> last = wanted_rows();
+  device_.rms_norm(last, last, output_norm_.view(), config_.rms_eps);
+  device_.linear({{*output_, s_.logits}}, last);
+  return s_.logits;
+}
+
+HostView<const float, 2> Transformer::forward(const ForwardBatch& batch, KvCache& cache) {
+  prepare(batch, cache);
+  return download(device_, compute(cache));
 }
 // [endregion]
 
@@ -146,12 +168,12 @@ ForwardCost Transformer::cost(const ForwardBatch& batch) const {
 }
 
 std::size_t Transformer::weight_bytes() const {
-  std::size_t total = output_.bytes() + output_norm_.size() * sizeof(float);
-  for (const Layer& l : layers_) {
-    total += (l.attn_norm.size() + l.ffn_norm.size()) * sizeof(float);
-    for (const cpu::Linear* w : {&l.q, &l.k, &l.v, &l.o, &l.gate, &l.up, &l.down})
+  std::int64_t norms = config_.model_dim * (2 * config_.n_layers + 1);
+  std::size_t total = output_->bytes() + std::size_t(norms) * sizeof(float);
+  for (const Layer& l : layers_)
+    for (const Matrix* w : {l.q.get(), l.k.get(), l.v.get(), l.o.get(), l.gate.get(),
+                            l.up.get(), l.down.get()})
       total += w->bytes();
-  }
   return total;
 }
 

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "lab/core/buffer.hpp"
-#include "lab/core/tensor.hpp"
-#include "lab/kernels/linear.hpp"
+#include "lab/device/device.hpp"
 #include "lab/model/config.hpp"
+#include "lab/model/device_batch.hpp"
 #include "lab/model/forward_batch.hpp"
 #include "lab/model/kv_cache.hpp"
 #include "lab/model/weights.hpp"
@@ -27,18 +29,33 @@ struct ForwardCost {
 /// before each sublayer, rotary positions, grouped-query attention, SwiGLU.
 class Transformer {
  public:
-  /// Packs the weights. What they refer to must stay alive: the embedding is read in place.
+  /// Packs the weights. What they refer to must stay alive: a CPU reads the embedding in
+  /// place.
+  /// @param device  where the model runs; must outlive it
   /// @param packed  called after each weight has been copied into its packed form
-  Transformer(const Config& config, const Weights& weights,
+  Transformer(const Config& config, const Weights& weights, Device& device = cpu_device(),
               const std::function<void(HostWeightView)>& packed = {});
 
   const Config& config() const { return config_; }
+  Device& device() const { return device_; }
 
   /// Runs the batch and stores its keys and values in `cache`.
+  /// @param cache  on the same device
   /// @return logits (N, V) of batch.logit_tokens(), valid until the next call
   /// @throws Error for a token outside the vocabulary, a position outside the context, or a
   ///         cache without room
   HostView<const float, 2> forward(const ForwardBatch& batch, KvCache& cache);
+
+  /// The first half of forward(): checks the batch, makes room for it, and brings it to the
+  /// device. Nothing is computed.
+  void prepare(const ForwardBatch& batch, KvCache& cache);
+  /// The second half: computes what prepare() was given. It is device work only, so that
+  /// Device::record() can record it, and repeat it after a prepare() of the same shape.
+  /// @return logits (N, V) on the device, valid until the next call
+  DeviceView<const float, 2> compute(KvCache& cache);
+  /// Changes when compute() works at other addresses than before: recorded work is then out
+  /// of date.
+  std::int64_t memory_layout() const { return memory_layout_; }
 
   /// Counts what forward() of `batch` costs.
   ForwardCost cost(const ForwardBatch& batch) const;
@@ -46,30 +63,39 @@ class Transformer {
   std::size_t weight_bytes() const;  ///< packed weights, norms included
 
  private:
+  using SharedMatrix = std::shared_ptr<const Matrix>;
   struct Layer {
-    std::vector<float> attn_norm, ffn_norm;  // (D)
-    cpu::Linear q, k, v, o, gate, up, down;
+    DeviceVector<float> attn_norm, ffn_norm;  // (D)
+    SharedMatrix q, k, v, o, gate, up, down;
   };
-  struct Scratch {
-    Tensor<float, 2> x, normed, out;  // (T, D)
-    Tensor<float, 2> q, attended;     // (T, H * Dh)
-    Tensor<float, 2> k, v;            // (T, K * Dh)
-    Tensor<float, 2> gate, up;        // (T, F)
-    Tensor<float, 2> cos, sin;        // (T, Dh / 2)
-    Tensor<float, 2> logits;          // (N, V)
+  struct Arrays {
+    DeviceArray<float> x, normed, out, q, attended, k, v, gate, cos, sin, logits;
   };
-  void resize_scratch(std::int64_t n_tokens, std::int64_t n_logits);
-  void attention_block(std::int64_t layer, KvCache& cache);
-  void mlp_block(std::int64_t layer);
+  struct Views {                          // of the arrays, for the current batch
+    DeviceView<float, 2> x, normed, out;  // (T, D)
+    DeviceView<float, 3> q, attended;     // (T, H, Dh)
+    DeviceView<float, 3> k, v;            // (T, K, Dh)
+    DeviceView<float, 2> gate;            // (T, F)
+    DeviceView<float, 2> cos, sin;        // (T, Dh / 2)
+    DeviceView<float, 2> logits;          // (N, V)
+  };
+  void fit_arrays(std::int64_t n_tokens, std::int64_t n_logits);
+  void attention_block(const Layer& layer, std::int64_t index, KvCache& cache);
+  void mlp_block(const Layer& layer);
+  DeviceView<float, 2> wanted_rows();
 
   Config config_;
-  HostWeightView token_embd_;       // (V, D)
-  std::vector<float> output_norm_;  // (D)
-  std::vector<float> inv_freq_;     // (Dh / 2)
-  Arena memory_;                    // of the packed weights
-  std::vector<Layer> layers_;       // (L)
-  cpu::Linear output_;              // (V, D)
-  Scratch s_;
+  Device& device_;
+  Arena memory_;                      // of the packed weights, on a CPU
+  std::vector<Layer> layers_;         // (L)
+  SharedMatrix output_, token_embd_;  // (V, D)
+  DeviceVector<float> output_norm_;   // (D)
+  DeviceVector<float> inv_freq_;      // (Dh / 2)
+  Arrays arrays_;
+  Views s_;
+  BatchUpload upload_;
+  std::int64_t memory_layout_ = 0;
+  std::optional<DeviceBatch> batch_;  // between prepare() and compute()
 };
 
 }  // namespace lab

@@ -9,7 +9,6 @@
 #include "commands.hpp"
 #include "lab/core/error.hpp"
 #include "lab/core/parallel.hpp"
-#include "lab/kernels/machine.hpp"
 #include "lab/kv_cache/contiguous.hpp"
 #include "lab/model/model.hpp"
 #include "options.hpp"
@@ -51,8 +50,7 @@ std::vector<int> parse_threads(const std::string& text) {
 /// The best of `repeat` runs: what is left of the others is the machine's own noise.
 Row measure(Transformer& transformer, const Workload& w, int threads) {
   set_n_threads(threads);
-  const auto cache =
-      make_contiguous_cache(transformer.config(), w.batch, w.prefill + w.decode);
+  const auto cache = make_contiguous_cache(transformer, w.batch, w.prefill + w.decode);
   std::vector<std::int32_t> prompt(static_cast<std::size_t>(w.prefill));
   for (std::size_t i = 0; i < prompt.size(); ++i)
     prompt[i] = static_cast<std::int32_t>((7 * i + 1) %
@@ -85,8 +83,9 @@ Row measure(Transformer& transformer, const Workload& w, int threads) {
   }
   const double bytes = decode_cost.weight_bytes + decode_cost.kv_bytes;
   return {threads, double(w.prefill * w.batch) / prefill_s,
-          double(w.decode * w.batch) / decode_s, bytes / decode_s / cpu::read_bandwidth(),
-          prefill_cost.flops / prefill_s / cpu::flop_peak()};
+          double(w.decode * w.batch) / decode_s,
+          bytes / decode_s / transformer.device().read_bandwidth(std::size_t{1} << 30),
+          prefill_cost.flops / prefill_s / transformer.device().flop_peak()};
 }
 
 void print_row(const Row& r, std::int64_t batch, bool json) {
@@ -119,7 +118,9 @@ int bench(int argc, char** argv) {
       "floating-point operations of prefill, as a share of the peak measured just now.");
   options.add_options()  //
       ("model", "target, draft, smollm2, or the path of a model",
-       cxxopts::value<std::string>()->default_value("target"))                            //
+       cxxopts::value<std::string>()->default_value("target"))  //
+      ("device", "cpu, cuda (an NVIDIA GPU), or simt (emulated: its speeds mean nothing)",
+       cxxopts::value<std::string>()->default_value("cpu"))                               //
       ("prefill", "prompt tokens", cxxopts::value<std::int64_t>()->default_value("512"))  //
       ("decode", "tokens to decode",
        cxxopts::value<std::int64_t>()->default_value("64"))  //
@@ -141,7 +142,7 @@ int bench(int argc, char** argv) {
   if (w.prefill < 1 || w.decode < 1 || w.batch < 1 || w.repeat < 1)
     throw UsageError("--prefill, --decode, --batch and --repeat must be at least 1");
   const auto threads = parse_threads((*given)["threads"].as<std::string>());
-  const auto model = load_model((*given)["model"].as<std::string>());
+  const auto [device, model] = load(*given);
   LAB_CHECK(
       w.prefill <= model->config().context_length - w.decode,
       "--prefill {} and --decode {} do not fit the model's context of {} positions; ask "

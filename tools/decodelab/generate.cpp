@@ -123,7 +123,7 @@ int generate(int argc, char** argv) {
   const DType dtype = kv_dtype((*given)["kv-dtype"].as<std::string>());
   apply_threads(*given);
   const std::string prompt = read_prompt(*given);
-  const auto model = load_model((*given)["model"].as<std::string>());
+  const auto [device, model] = load(*given);
   const auto ids = encode_prompt(model->tokenizer(), prompt, given->count("chat") > 0);
   LAB_CHECK(!ids.empty() && std::ssize(ids) <= model->config().context_length,
             "the prompt has {} tokens; the model's context holds 1 to {}", ids.size(),
@@ -138,7 +138,7 @@ int generate(int argc, char** argv) {
   const auto run = [&] {
     if (given->count("naive") > 0) return generate_naive(*model, ids, generation, show);
     const auto cache = make_contiguous_cache(
-        model->config(), 1,
+        model->transformer(), 1,
         positions_needed(model->config(), std::ssize(ids), generation.max_tokens), dtype);
     return generate(*model, *cache, ids, generation, show);
   };

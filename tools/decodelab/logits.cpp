@@ -33,7 +33,7 @@ std::vector<std::int32_t> read_ids(const std::string& line, int number) {
 HostView<const float, 2> last_logits(Transformer& transformer,
                                      const std::vector<std::int32_t>& ids) {
   constexpr std::size_t kChunk = 512;
-  const auto cache = make_contiguous_cache(transformer.config(), 1, std::ssize(ids));
+  const auto cache = make_contiguous_cache(transformer, 1, std::ssize(ids));
   HostView<const float, 2> logits;
   for (std::size_t done = 0; done < ids.size(); done += kChunk) {
     const std::span chunk =
@@ -55,7 +55,7 @@ int logits(int argc, char** argv) {
   const auto given = parse(options, argc, argv);
   if (!given) return 0;
   apply_threads(*given);
-  const auto model = load_model((*given)["model"].as<std::string>());
+  const auto [device, model] = load(*given);
   Transformer& transformer = model->transformer();
   for_each_line([&](const std::string& line, int number) {
     const auto ids = read_ids(line, number);

@@ -13,6 +13,9 @@ void add_common_options(cxxopts::Options& options) {
   options.add_options()  //
       ("model", "target, draft, smollm2, or the path of a GGUF or safetensors model",
        cxxopts::value<std::string>()->default_value("target"))  //
+      ("device",
+       "cpu, cuda (an NVIDIA GPU), or simt (the same CUDA kernels, emulated on the CPU)",
+       cxxopts::value<std::string>()->default_value("cpu"))  //
       ("threads", "threads; 0: one per physical core",
        cxxopts::value<std::string>()->default_value("0"))  //
       ("h,help", "print this help");
@@ -32,6 +35,13 @@ std::optional<cxxopts::ParseResult> parse(cxxopts::Options& options, int argc,
   } catch (const cxxopts::exceptions::exception& e) {
     throw UsageError(e.what());
   }
+}
+
+LoadedModel load(const cxxopts::ParseResult& given) {
+  LoadedModel loaded;
+  loaded.device = make_device(given["device"].as<std::string>());
+  loaded.model = load_model(given["model"].as<std::string>(), *loaded.device);
+  return loaded;
 }
 
 void apply_threads(const cxxopts::ParseResult& given) {

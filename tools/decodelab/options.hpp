@@ -6,19 +6,30 @@
 #define CXXOPTS_VECTOR_DELIMITER (char)0
 #include <cxxopts.hpp>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "lab/core/dtype.hpp"
+#include "lab/device/device.hpp"
+#include "lab/model/model.hpp"
 
 namespace lab::tools {
 
-/// Adds --model, --threads and --help.
+/// Adds --model, --device, --threads and --help.
 void add_common_options(cxxopts::Options& options);
 
 /// Parses, and turns every mistake into a UsageError.
 /// @return nothing if --help was asked for and has been printed
 std::optional<cxxopts::ParseResult> parse(cxxopts::Options& options, int argc, char** argv);
+
+/// The model and where it runs.
+struct LoadedModel {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Model> model;
+};
+/// Loads --model on --device.
+LoadedModel load(const cxxopts::ParseResult& given);
 
 /// Sets the number of threads as --threads says; 0 is one per physical core.
 void apply_threads(const cxxopts::ParseResult& given);

@@ -23,9 +23,13 @@ using GraphExec = CUgraphExec_st*;
 }  // namespace lab
 
 /// Declares the same functions for the GPU and for the emulator.
-#define LAB_GPU_VERSIONS(...)               \
-  namespace lab::cuda { __VA_ARGS__ }       \
-  namespace lab::simt { __VA_ARGS__ }
+#define LAB_GPU_VERSIONS(...) \
+  namespace lab::cuda {       \
+  __VA_ARGS__                 \
+  }                           \
+  namespace lab::simt {       \
+  __VA_ARGS__                 \
+  }
 
 // In both namespaces (all throw lab::Error with the runtime's words):
 //   gpu_missing       empty, or the sentence that says why there is no such GPU
@@ -36,20 +40,21 @@ using GraphExec = CUgraphExec_st*;
 //   synchronize       waits for everything in the stream
 //   begin_capture     from here on, work given to the stream is recorded, not done
 //   end_capture       gives what was recorded as a graph that launch_graph() repeats
+//   gpu_read_bandwidth        bytes per second that a kernel reads from a buffer of `bytes`
+//   gpu_flop_peak             f32 operations per second of fused multiply-adds on
+//   registers;
+//                             `steps` of each thread: 1 << 16 takes milliseconds
 LAB_GPU_VERSIONS(
-    std::string gpu_missing();
-    std::string gpu_name();
-    std::byte* allocate(std::size_t bytes, Stream stream);
+    std::string gpu_missing(); std::string gpu_name();
+    std::byte * allocate(std::size_t bytes, Stream stream);
     void release(std::byte* p, Stream stream);
-    std::byte* allocate_pinned(std::size_t bytes);
-    void release_pinned(std::byte* p);
+    std::byte * allocate_pinned(std::size_t bytes); void release_pinned(std::byte* p);
     void copy_to_device(void* device, const void* host, std::size_t bytes, Stream stream);
     void copy_to_host(void* host, const void* device, std::size_t bytes, Stream stream);
     void copy_on_device(void* to, const void* from, std::size_t bytes, Stream stream);
-    Stream make_stream();
-    void destroy_stream(Stream stream);
-    void synchronize(Stream stream);
-    void begin_capture(Stream stream);
-    GraphExec end_capture(Stream stream);
-    void launch_graph(GraphExec graph, Stream stream);
-    void destroy_graph(GraphExec graph);)
+    Stream make_stream(); void destroy_stream(Stream stream);
+    void synchronize(Stream stream); void begin_capture(Stream stream);
+    GraphExec end_capture(Stream stream); void launch_graph(GraphExec graph, Stream stream);
+    void destroy_graph(GraphExec graph);
+    double gpu_read_bandwidth(std::size_t bytes, Stream stream);
+    double gpu_flop_peak(int steps, Stream stream);)

@@ -1,0 +1,3 @@
+#define LAB_GPU simt
+#define LAB_GPU_NAME "simt"
+#include "gpu_device.inc"
