@@ -12,10 +12,11 @@ if(LAB_CUDA)
 endif()
 
 # What the host compiler needs to take CUDA C++ for C++: GCC 12 calls a null function to
-# initialise a block-scope extern thread_local unless it is told that there is none.
+# initialise a block-scope extern thread_local unless it is told that there is none. Lines
+# are for the emulator's reports.
 add_library(lab_emulated INTERFACE)
 target_compile_options(lab_emulated INTERFACE
-  -Wno-unknown-pragmas -Wno-unused-function
+  -g1 -Wno-unknown-pragmas -Wno-unused-function
   $<$<CXX_COMPILER_ID:GNU>:-fno-extern-tls-init>)
 if(NOT LAB_SANITIZE)
   target_compile_options(lab_emulated INTERFACE -O2)
@@ -23,9 +24,11 @@ endif()
 # Only the instrumentation of the thread sanitizer, whose callbacks the emulator defines. An
 # access must stay as it is written: no float4 taken apart, no loads merged.
 add_library(lab_traced INTERFACE)
-target_compile_options(lab_traced INTERFACE -O1 -g1 -fno-tree-vectorize
+target_compile_options(lab_traced INTERFACE -O1 -fno-tree-vectorize
   $<$<CXX_COMPILER_ID:GNU>:-fno-tree-sra;--param=tsan-instrument-func-entry-exit=0>
-  $<$<CXX_COMPILER_ID:Clang>:-mllvm;-tsan-instrument-func-entry-exit=0>
+  $<$<CXX_COMPILER_ID:GNU>:--param=tsan-distinguish-volatile=1>
+  $<$<CXX_COMPILER_ID:Clang>:SHELL:-mllvm -tsan-instrument-func-entry-exit=0>
+  $<$<CXX_COMPILER_ID:Clang>:SHELL:-mllvm -tsan-distinguish-volatile=1>
   -fsanitize=thread)
 
 # _lab_emulated_sources(VARIABLE a.cu ...): one generated .cpp for each, because CMake ties a

@@ -27,6 +27,7 @@
 #include "lab/core/run.hpp"
 #include "lab/decode/generate.hpp"
 #include "lab/decode/no_kv_cache.hpp"
+#include "lab/decode/recorded_decode.hpp"
 #include "lab/kv_cache/contiguous.hpp"
 
 using namespace lab;
@@ -426,6 +427,53 @@ void show_half(Run& run, Model& model) {
 //! here; bf16 keeps 7. Where two tokens are nearly tied, rounding may decide otherwise, and from
 //! there on the texts differ: neither is wrong. Engines default to 16 bits.
 //!
+//! ## A step as a whole
+//!
+//! With a cache a step is so little work that, on a GPU, *asking* for it becomes the cost: a layer
+//! is a dozen kernels of a few microseconds each, and the host needs about as long to launch one.
+//! Engines record the kernels of a step once, as a *CUDA graph*, and launch the graph. That works
+//! because nothing in a step changes but numbers in memory: the token, its position, and how many
+//! rows of the cache are valid. The kernels read all three from device memory.
+//!
+//! @show lib/decode/recorded_decode.cpp:step
+
+void show_recorded(Run& run, Model& model) {
+  run.section("recorded");
+  Transformer& transformer = model.transformer();
+  const std::int64_t n =
+      std::min<std::int64_t>(run.self_test() ? 8 : 128, model.config().context_length);
+  const auto one = make_contiguous_cache(transformer, 1, n),
+             other = make_contiguous_cache(transformer, 1, n);
+  RecordedDecode decode(transformer, *other);
+  std::vector<double> launched, recorded;
+  bool equal = true;
+  for (std::int64_t t = 0; t < n; ++t) {
+    const std::int32_t id = static_cast<std::int32_t>(t) + 1;
+    std::vector<float> expected;
+    launched.push_back(milliseconds([&] {
+      const auto logits = transformer.forward(single_sequence(t, {&id, 1}), *one);
+      expected.assign(logits.data, logits.data + logits.size());
+    }));
+    recorded.push_back(milliseconds([&] {
+      const auto logits = decode.step(t, id);
+      equal = equal && std::equal(expected.begin(), expected.end(), logits.data);
+    }));
+  }
+  const double one_ms = median(launched), recorded_ms = median(recorded);
+  run.print("{} steps on {}\n", n, model.device().name());
+  run.print("launched one by one {:>9.3f} ms a step\n", one_ms);
+  run.print("recorded            {:>9.3f} ms a step, {:.2f}x\n", recorded_ms,
+            one_ms / recorded_ms);
+  run.metric("recorded_speedup", one_ms / recorded_ms, "x");
+  run.check(equal, "recorded steps give the same logits, bit for bit");
+}
+
+//! @output recorded
+//!
+//! On a CPU, which this page was made on, there is nothing to launch, and the recorded step is the
+//! same function called again. `--device cuda` shows the difference where there is a GPU;
+//! `--device simt` runs the same graph on the emulator, to check it.
+//!
 //! ## Where it does not help
 //!
 //! - **The prompt.** Prefill computes every key and value for the first time; the cache saves
@@ -454,6 +502,7 @@ void chapter(Run& run) {
   show_memory(run, *model);
   show_models(run);
   show_half(run, *model);
+  show_recorded(run, *model);
 }
 
 int main(int argc, char** argv) { return run_chapter("02_kv_cache", chapter, argc, argv); }

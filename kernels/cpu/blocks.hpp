@@ -40,8 +40,9 @@ inline void q3_k_codes(const std::uint8_t* b, int block, std::uint8_t* code) {
     code[l] = std::uint8_t(((qs[l] >> (2 * plane)) & 3u) | ((b[l] >> block) & 1u) << 2);
 }
 
-/// The signed 6-bit scale of 16 weights, -32 to 31; k in [0, 16).
-inline int q3_k_scale(const std::uint8_t* b, int k) {
+/// The signed 6-bit scale of 16 weights, -32 to 31; k in [0, 16). As every constexpr
+/// function, CUDA kernels can call it.
+constexpr int q3_k_scale(const std::uint8_t* b, int k) {
   const std::uint8_t* s = b + 96;
   const unsigned low = k < 8 ? s[k] & 15u : s[k - 8] >> 4;
   const unsigned high = (s[8 + k % 4] >> (2 * (k / 4))) & 3u;
@@ -64,7 +65,7 @@ struct ScaleMin {
   std::uint8_t scale, min;
 };
 /// The 6-bit scale and minimum of a block; `s` is the field of 12 bytes.
-inline ScaleMin q45_k_scale(const std::uint8_t* s, int block) {
+constexpr ScaleMin q45_k_scale(const std::uint8_t* s, int block) {
   if (block < 4) return {std::uint8_t(s[block] & 63u), std::uint8_t(s[block + 4] & 63u)};
   const unsigned low = s[block + 4];
   return {std::uint8_t((low & 15u) | (s[block - 4] >> 6) << 4),

@@ -143,8 +143,26 @@ void check_argmax(Extents<1> out, Extents<2> x) {
             described(kTokensVocab, x));
 }
 
-void check_convert(Extents<1> out, Extents<1> in) {
-  LAB_CHECK(out[0] == in[0], "convert: out has {} elements but in has {}", out[0], in[0]);
+void check_sample(Extents<1> out, Extents<2> p, Extents<1> u) {
+  LAB_CHECK(out[0] == p[0], "sample: out has n_tokens={} but p is {}", out[0],
+            described(kTokensVocab, p));
+  LAB_CHECK(u[0] == p[0], "sample: u has n_tokens={} but p is {}", u[0],
+            described(kTokensVocab, p));
+  LAB_CHECK(p[1] >= 1, "sample: p is {}; a row needs at least one element",
+            described(kTokensVocab, p));
+}
+
+void check_kv_append(Extents<3> cache, Extents<3> x, Extents<1> slots) {
+  LAB_CHECK(cache[1] == x[1] && cache[2] == x[2],
+            "kv_append: the cache is (S={}, K={}, Dh={}) but x is (T={}, K={}, Dh={})",
+            cache[0], cache[1], cache[2], x[0], x[1], x[2]);
+  LAB_CHECK(slots[0] == x[0], "kv_append: {} slots for {} tokens", slots[0], x[0]);
+}
+
+void check_slots(HostView<const std::int32_t, 1> slots, std::int64_t rows) {
+  for (std::int64_t t = 0; t < slots.shape[0]; ++t)
+    LAB_CHECK(slots[t] < rows, "kv_append: slot {} is beyond the cache's {} rows", slots[t],
+              rows);
 }
 
 }  // namespace lab

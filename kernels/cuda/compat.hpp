@@ -56,8 +56,8 @@ void launch(void (*kernel)(P...), const Grid& g, A&&... args) {
   kernel<<<g.grid, g.block, g.smem, g.stream>>>(static_cast<P>(std::forward<A>(args))...);
   check_cuda(cudaGetLastError(), "kernel launch");
 #else
-  check_cuda(static_cast<cudaError_t>(::emulator::launch(kernel, g.grid, g.block, g.smem,
-                                                         std::forward<A>(args)...)),
+  check_cuda(::emulator::launch(g.stream, kernel, g.grid, g.block, g.smem,
+                                std::forward<A>(args)...),
              "kernel launch");
 #endif
 }

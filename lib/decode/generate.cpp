@@ -4,6 +4,7 @@
 
 #include "lab/core/error.hpp"
 #include "lab/decode/no_kv_cache.hpp"
+#include "lab/decode/prefill.hpp"
 #include "lab/decode/stop.hpp"
 #include "lab/model/stream_decoder.hpp"
 
@@ -17,10 +18,7 @@ using NextLogits =
 
 void check_prompt(const Config& config, const std::vector<std::int32_t>& prompt,
                   const GenerateOptions& options) {
-  LAB_CHECK(!prompt.empty(), "the prompt is empty; give at least one token of text");
-  LAB_CHECK(std::ssize(prompt) <= config.context_length,
-            "the prompt has {} tokens but the model's context holds {}; shorten the prompt",
-            prompt.size(), config.context_length);
+  check_context(config, std::ssize(prompt));
   LAB_CHECK(options.max_tokens >= 1, "max-tokens is {}; give a number >= 1",
             options.max_tokens);
   LAB_CHECK(options.prefill_chunk >= 1,
@@ -111,14 +109,9 @@ GenerateResult generate(Model& model, KvCache& cache,
   std::int64_t stored = 0;  // tokens whose keys and values are in the cache
   return run_loop(
       model, prompt, options, on_text, [&](const std::vector<std::int32_t>& text) {
-        HostView<const float, 2> logits;
-        while (stored < std::ssize(text)) {
-          const std::int64_t count =
-              std::min(options.prefill_chunk, std::ssize(text) - stored);
-          const std::span fresh(text.data() + stored, static_cast<std::size_t>(count));
-          logits = model.transformer().forward(single_sequence(stored, fresh), cache);
-          stored += count;
-        }
+        const auto logits =
+            prefill(model.transformer(), cache, text, stored, options.prefill_chunk);
+        stored = std::ssize(text);
         return last_row(logits);
       });
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lab/decode/metrics.hpp"
+#include "lab/decode/prefill.hpp"
 #include "lab/decode/sampler.hpp"
 #include "lab/model/model.hpp"
 
@@ -15,9 +16,9 @@ namespace lab {
 struct GenerateOptions {
   SamplingParams sampling;
   std::int64_t max_tokens = 128;
-  std::vector<std::string> stop;     ///< text that ends the answer, and is not part of it
-  bool ignore_end = false;           ///< go on after an end token, as benchmarks do
-  std::int64_t prefill_chunk = 512;  ///< prompt tokens in one forward pass; bounds memory
+  std::vector<std::string> stop;  ///< text that ends the answer, and is not part of it
+  bool ignore_end = false;        ///< go on after an end token, as benchmarks do
+  std::int64_t prefill_chunk = kPrefillChunk;  ///< prompt tokens in one forward pass
 };
 
 /// Why an answer ended.

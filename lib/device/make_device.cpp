@@ -14,9 +14,7 @@ const char* device_names() {
 
 std::unique_ptr<Device> make_device(const std::string& name, Activations activations) {
   if (name == "cpu") return make_cpu_device(activations);
-#ifdef LAB_HAS_SIMT
   if (name == "simt") return simt::make_gpu_device();
-#endif
   if (name == "cuda") {
 #ifdef LAB_HAS_CUDA
     return cuda::make_gpu_device();

@@ -43,10 +43,11 @@ class Usage(CommandTest):
     def test_contract_is_in_help(self):
         text = self.ok("generate", "--help")
         for word in ("--prompt-file", "--chat", "--max-tokens", "--temperature", "--top-k",
-                     "--top-p", "--min-p", "--seed", "--threads", "--json", "finish_reason"):
+                     "--top-p", "--min-p", "--seed", "--threads", "--json", "finish_reason", "--device", "simt"):
             self.assertIn(word, text)
         text = self.ok("bench", "--help")
-        for word in ("--prefill", "--decode", "--batch", "--threads", "--json", "flop_share"):
+        for word in ("--prefill", "--decode", "--batch", "--threads", "--device", "--json",
+                     "flop_share"):
             self.assertIn(word, text)
 
     def test_wrong_command_lines_exit_2(self):
@@ -61,6 +62,7 @@ class Usage(CommandTest):
         self.refuses(2, "top-p is 0", "generate", "--prompt", "a", "--top-p", "0")
         self.refuses(2, "--threads is 'two'", "generate", "--prompt", "a", "--threads", "two")
         self.refuses(2, "--kv-dtype is 'q4'", "generate", "--prompt", "a", "--kv-dtype", "q4")
+        self.refuses(2, "unknown device 'gpu'", "generate", "--prompt", "a", "--device", "gpu")
         self.refuses(2, "--threads has 'x'", "bench", "--threads", "1,x")
         self.refuses(2, "at least 1", "bench", "--prefill", "0")
         self.refuses(2, "no file given", "inspect")
@@ -88,6 +90,19 @@ class Generate(CommandTest):
         ids = json.loads(self.ok(*args))["ids"]
         self.assertEqual(ids, json.loads(self.ok(*args, "--naive"))["ids"])
         self.assertEqual(len(json.loads(self.ok(*args, "--kv-dtype", "f16"))["ids"]), 20)
+
+    def test_simt_runs_the_cuda_kernels_and_writes_the_same(self):
+        args = ("generate", "--prompt", "What is 2+2?", "--max-tokens", "12", "--json")
+        self.assertEqual(json.loads(self.ok(*args))["ids"],
+                         json.loads(self.ok(*args, "--device", "simt"))["ids"])
+
+    def test_no_gpu_is_exit_77_and_never_a_pass(self):
+        result = run("generate", "--prompt", "a", "--device", "cuda")
+        if result.returncode == 0:
+            self.skipTest("there is a GPU here")
+        self.assertEqual(result.returncode, 77, result.stderr)
+        self.assertIn("--device simt", result.stderr)
+        self.assertEqual(result.stdout, "")
 
     def test_seed_decides(self):
         args = ("generate", "--prompt", "Once", "--max-tokens", "24", "--temperature", "1.5", "--json")

@@ -10,16 +10,37 @@ import xml.etree.ElementTree as ElementTree
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
-from exercises import compiling, running, sandbox  # noqa: E402
+from exercises import catalogue, compiling, cuda, running, sandbox  # noqa: E402
 
 SHARED = ROOT / "build" / "exercises"
 
 
-def toolchain():
-    """The compiler, with what all exercises share compiled."""
-    chain = compiling.Toolchain(ROOT, SHARED)
+def toolchain(exercise=None):
+    """The compiler, with what all exercises share compiled; what this one needs, if named."""
+    chain = cuda.toolchain(exercise, ROOT, SHARED) if exercise else \
+        compiling.Toolchain(ROOT, SHARED)
     chain.prepare()
     return chain
+
+
+def kernels():
+    """The first of the exercises with kernels."""
+    return next(x for x in catalogue.all_exercises(ROOT) if x.is_cuda)
+
+
+class Kernels:
+    """An exercise of kernels, to be built with one exercise.cu after another."""
+
+    def __init__(self, chain, exercise, folder):
+        self.chain, self.exercise, self.folder = chain, exercise, pathlib.Path(folder)
+
+    def build(self, text, binary):
+        own = self.folder / "variant"
+        own.mkdir(exist_ok=True)
+        (own / "exercise.cu").write_text(text)
+        worked, said = self.chain.build(self.exercise.sources, own, binary)
+        if not worked:
+            raise AssertionError(said[:4000])
 
 
 class Linked:
@@ -60,7 +81,8 @@ class Linked:
 
 
 COPIED = ("lab", "packages.txt", "CMakePresets.json", "README.md", "CMakeLists.txt", "tools",
-          "exercises", "chapters", "docs")
+          "exercises", "chapters", "docs", "lib/core", "kernels/simt", "kernels/cuda",
+          "kernels/include")
 
 
 def copy_of_the_tree(folder):
@@ -74,7 +96,7 @@ def copy_of_the_tree(folder):
             shutil.copy(ROOT / name, folder / name)
     own = folder / "build" / "exercises"
     own.mkdir(parents=True)
-    shared = toolchain().folder
+    shared = toolchain(kernels()).folder
     (own / shared.name).symlink_to(shared)
     return folder
 
@@ -87,8 +109,18 @@ def lab(*arguments, root=ROOT):
 
 
 def failing(binary, tests):
-    """The names of the test cases that fail: in one process, or one each where that crashes."""
-    done = subprocess.run([binary, "-r", "xml"], stdout=subprocess.PIPE,
+    """The names of the test cases that fail: in one process, or one each where that crashes.
+
+    Traced ones run in a process each: the emulator reports the same race only once.
+    """
+    traced = [test for test in tests if test.trace]
+    if traced:
+        plain = failing(binary, [test for test in tests if not test.trace])
+        ended = running.run_all(binary, traced, sandbox.Limits(seconds=60))
+        bad = {*plain, *(result.test.name for result in ended if not result.passed)}
+        return [test.name for test in tests if test.name in bad]
+    names = ",".join(re.sub(r'([,\[\]*\\"~])', r"\\\1", test.name) for test in tests)
+    done = subprocess.run([binary, names, "-r", "xml"], stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, timeout=120, check=False)
     try:
         cases = ElementTree.fromstring(done.stdout.decode(errors="replace")).iter("TestCase")

@@ -50,9 +50,9 @@ class Student(unittest.TestCase):
         self.assertRegex(done.stdout, r"element \d+ is .*; expected")
         overview = lab(root=self.root)
         self.assertEqual(overview.returncode, 0)
-        self.assertRegex(overview.stdout, r"02  A KV cache +█+░*  17 of 19 points")
-        self.assertRegex(overview.stdout, r"01  .* not tried yet")
-        self.assertIn("0 of 2 exercises done", overview.stdout)
+        self.assertRegex(overview.stdout, r"02 +A KV cache +█+░*  17 of 19 points")
+        self.assertRegex(overview.stdout, r"01-cuda  .* not tried yet")
+        self.assertIn("0 of 4 exercises done", overview.stdout)
 
     def test_solution(self):
         done = lab("02", "--solution", root=self.root)
@@ -105,6 +105,51 @@ class Student(unittest.TestCase):
             for name in ("grades.csv", "junit.xml", "grading.json", "ada/results.json",
                          "bob/report.md"):
                 self.assertTrue((root / "out" / name).exists(), name)
+
+
+class Kernels(unittest.TestCase):
+    """An exercise of kernels, as a student types it."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.root = copy_of_the_tree(folder.name)
+        cls.exercise = catalogue.find(cls.root, "01-cuda")
+
+    def test_untouched_then_a_known_mistake_then_the_solution(self):
+        done = lab("01-cuda", root=self.root)
+        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        self.assertIn("exercise 01-cuda, task 1: add is not written yet", done.stdout)
+        self.assertIn("0 of 18 points", done.stdout)
+        mutant = next(m for m in mutants.of(self.exercise)
+                      if m.name == "block_sum_no_second_barrier")
+        text = mutants.apply(mutant.diff, self.exercise.solution.read_text(), mutant.name)
+        self.exercise.work.write_text(text)
+        done = lab("1-cuda", "--hint", root=self.root)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("17 of 18 points", done.stdout)
+        self.assertIn("hint: " + mutant.hint, done.stdout)
+        self.assertRegex(done.stdout, r"race \(write after read\)")
+        self.assertRegex(done.stdout, r"writes at exercise\.cu:\d+")
+        self.assertRegex(done.stdout, r"read at exercise\.cu:\d+")
+        self.exercise.work.write_bytes(self.exercise.solution.read_bytes())
+        done = lab("01-cuda", root=self.root)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("18 of 18 points", done.stdout)
+        self.assertIn("./lab submit 01-cuda packs it", done.stdout)
+        done = lab("submit", "01-cuda", root=self.root)
+        with zipfile.ZipFile(self.root / "submission-01_naive_decode_cuda.zip") as archive:
+            self.assertEqual(archive.namelist(), ["01_naive_decode_cuda/exercise.cu"])
+
+    @unittest.skipIf(catalogue.HARDWARE["cuda"](), "there is a GPU here")
+    def test_on_a_gpu_that_is_not_here(self):
+        done = lab("01-cuda", "--device", "cuda", root=self.root)
+        self.assertEqual((done.returncode, done.stderr), (ui.BLOCKED, ""))
+        self.assertEqual(done.stdout.count("blocked: needs cuda"), 16)
+        done = lab("01", "--device", "cuda", root=self.root)
+        self.assertEqual((done.returncode, done.stdout), (ui.USAGE, ""))
+        self.assertIn("exercise 01 has no kernels", done.stderr)
 
 
 class Blocked(unittest.TestCase):

@@ -4,7 +4,7 @@ import pathlib
 import tempfile
 import unittest
 
-from support import ROOT, Linked, failing, toolchain
+from support import ROOT, Kernels, Linked, failing, toolchain
 
 from exercises import catalogue, mutants, skeleton
 
@@ -12,10 +12,6 @@ AT_LEAST = 5
 
 
 class Exercises(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.chain = toolchain()
-
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -24,7 +20,8 @@ class Exercises(unittest.TestCase):
     def prove(self, exercise):
         tests, solution = exercise.tests(), exercise.solution.read_text()
         names = [test.name for test in tests]
-        linked = Linked(self.chain, exercise, self.folder)
+        kind = Kernels if exercise.is_cuda else Linked
+        linked = kind(toolchain(exercise), exercise, self.folder)
         binary = self.folder / "tests"
 
         def failures(text):

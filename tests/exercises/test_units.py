@@ -6,9 +6,9 @@ import tempfile
 import unittest
 from unittest import mock
 
-from support import ROOT, SHARED, toolchain
+from support import ROOT, SHARED, kernels, toolchain
 
-from exercises import bundle, catalogue, compiling, mutants, running, skeleton, submissions
+from exercises import bundle, catalogue, compiling, cuda, mutants, running, skeleton, submissions
 from exercises.problem import ExerciseError
 
 DIFF = """--- a
@@ -23,11 +23,12 @@ DIFF = """--- a
 
 class Shared(unittest.TestCase):
     def test_is_compiled_once(self):
-        chain = toolchain()
+        chain = toolchain(kernels())
         self.assertTrue((chain.folder / "main.o").exists())
         self.assertTrue(chain.header.exists())
-        with mock.patch.object(compiling, "call", side_effect=AssertionError("compiled again")):
-            compiling.Toolchain.prepare(chain)
+        with mock.patch.object(compiling, "call", side_effect=AssertionError("compiled again")), \
+                mock.patch.object(cuda, "call", side_effect=AssertionError("compiled again")):
+            chain.prepare()
         self.assertTrue(chain.folder.is_relative_to(SHARED.resolve()))
 
     def test_excerpt_starts_at_the_first_error(self):
@@ -47,6 +48,9 @@ class Catalogue(unittest.TestCase):
         self.assertEqual((first.name, first.points, first.task, first.hint),
                          ('a: "b"', 1.5, 2, "look here"))
         self.assertEqual((second.name, second.needs, second.hint), ("c", ("cuda",), ""))
+        self.assertFalse(second.trace)
+        traced, = catalogue.read_tests('TEST_CASE("d", "[task1][trace][1pt]") {}', "t")
+        self.assertTrue(traced.trace)
 
     def test_refuses_what_cannot_be_graded(self):
         for text, words in [('TEST_CASE("a", "[task1]") {}', "its points"),
@@ -68,11 +72,13 @@ class Catalogue(unittest.TestCase):
                 for task in {test.task for test in tests}:
                     points = sum(t.points for t in tests if t.task == task)
                     self.assertRegex(readme, rf"(?m)^\| {task} \| .* \| {points:g} \|$")
-                self.assertIn(f"exercises/{exercise.name}/exercise.hpp", readme)
+                self.assertIn(exercise.work.relative_to(ROOT).as_posix(), readme)
 
     def test_words_for_an_exercise(self):
         for word in ("2", "02", "kv_cache", "02_kv_cache"):
             self.assertEqual(catalogue.find(ROOT, word).name, "02_kv_cache")
+        for word in ("2-cuda", "02-cuda", "kv_cache_cuda", "02_kv_cache_cuda"):
+            self.assertEqual(catalogue.find(ROOT, word).name, "02_kv_cache_cuda")
         with self.assertRaisesRegex(ExerciseError, "no exercise '99'; there are 01_naive"):
             catalogue.find(ROOT, "99")
 
@@ -152,6 +158,16 @@ class Submissions(unittest.TestCase):
 
 
 class Reports(unittest.TestCase):
+    def test_the_emulators_first_finding_without_long_names(self):
+        said = ("kernel launch: unspecified launch failure\nSIMT ERROR: race (write after write)\n"
+                "  __shared__ void a::f<b::(anonymous namespace)::S>(float)::partial, byte 0 of 8\n"
+                "  in kernel void a::g_kernel<b::(anonymous namespace)::S>(float*, b::S)\n"
+                "SIMT ERROR: another\n")
+        self.assertEqual(running.report_of(said), "race (write after write)\n  __shared__ partial, "
+                         "byte 0 of 8\n  in kernel g_kernel")
+        self.assertEqual(running.report_of("std::bad_alloc"), "")
+        self.assertEqual(running.report_of(None), "")
+
     def test_only_plain_complete_xml_is_read(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "report.xml")

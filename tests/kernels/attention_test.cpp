@@ -66,11 +66,11 @@ std::vector<float> textbook(const Problem<KV>& p) {
   return out;
 }
 
-const Case kCases[] = {{1, 1, 1, 1, 32},    {1, 31, 4, 2, 64},  {1, 1025, 9, 3, 64},
-                       {1, 127, 8, 1, 128}, {3, 33, 6, 2, 32},  {31, 31, 8, 2, 64},
-                       {33, 127, 4, 4, 64}, {40, 40, 3, 1, 16}, {5, 20, 2, 1, 2},
-                       {7, 50, 4, 2, 80},   {2, 17, 12, 1, 34}, {1, 16, 2, 2, 256},
-                       {4, 19, 5, 5, 31}};
+const Case kCases[] = {{1, 1, 1, 1, 32},     {1, 31, 4, 2, 64},  {1, 1025, 9, 3, 64},
+                       {100, 300, 6, 3, 20}, {3, 257, 4, 2, 64}, {1, 127, 8, 1, 128},
+                       {3, 33, 6, 2, 32},    {31, 31, 8, 2, 64}, {33, 127, 4, 4, 64},
+                       {40, 40, 3, 1, 16},   {5, 20, 2, 1, 2},   {7, 50, 4, 2, 80},
+                       {2, 17, 12, 1, 34},   {1, 16, 2, 2, 256}, {4, 19, 5, 5, 31}};
 
 template <class KV>
 void check_case(const Case& c, float magnitude) {
@@ -105,30 +105,54 @@ TEST_CASE("attention is softmax(q k) v over the visible keys, in double precisio
 }
 
 TEST_CASE("a query's result is the same bits alone, in a chunk and in a whole prompt") {
-  const Case c{50, 50, 6, 2, 64};
-  const Problem<float> p(c);
-  each_instruction_set([&] {
-    Guarded<float> whole(50 * 6 * 64);
-    set_n_threads(2);
-    cpu::attention<float>(whole.view({50, 6, 64}), p.queries(), p.keys(), p.values(),
-                          p.scale);
+  const Case c{300, 300, 6, 2, 40};
+  const std::int64_t row = c.H * c.Dh;
+  const auto run = [&]<class KV>(KV) {
+    const Problem<KV> p(c);
+    each_instruction_set([&] {
+      Guarded<float> whole(c.T * row);
+      set_n_threads(2);
+      cpu::attention<KV>(whole.view({c.T, c.H, c.Dh}), p.queries(), p.keys(), p.values(),
+                         p.scale);
+      for (const std::int64_t n : {1, 3, 7, 16, 130})
+        for (const int threads : {1, 3})
+          for (std::int64_t t = 0; t + n <= c.T; t += 29) {
+            set_n_threads(threads);
+            Guarded<float> part(n * row);
+            cpu::attention<KV>(part.view({n, c.H, c.Dh}), p.queries().rows(t, t + n),
+                               p.keys().rows(0, t + n), p.values().rows(0, t + n), p.scale);
+            REQUIRE(std::memcmp(part.data(), whole.data() + t * row,
+                                std::size_t(n * row) * sizeof(float)) == 0);
+          }
+    });
     set_n_threads(1);
-    for (const std::int64_t n : {1, 3, 7, 16})
-      for (std::int64_t t = 0; t + n <= 50; t += 5) {
-        Guarded<float> part(n * 6 * 64);
-        cpu::attention<float>(part.view({n, 6, 64}), p.queries().rows(t, t + n),
-                              p.keys().rows(0, t + n), p.values().rows(0, t + n), p.scale);
-        REQUIRE(std::memcmp(part.data(), whole.data() + t * 6 * 64,
-                            std::size_t(n * 6 * 64) * sizeof(float)) == 0);
-      }
+  };
+  run(float{});
+  run(Half{});
+}
+
+TEST_CASE(
+    "keys whose scores are minus infinity weigh nothing, even a whole chunk of them") {
+  const Case c{3, 300, 2, 1, 16};
+  Problem<float> p(c);
+  for (float& x : p.q) x = 1e30f;
+  for (int s = 0; s < c.S; ++s)
+    for (int d = 0; d < c.Dh; ++d) p.k[std::size_t(s * c.Dh + d)] = s < 140 ? -1e30f : 0;
+  const std::vector<float> expected = textbook(p);
+  each_instruction_set([&] {
+    Guarded<float> out(c.T * c.H * c.Dh);
+    cpu::attention<float>(out.view({c.T, c.H, c.Dh}), p.queries(), p.keys(), p.values(),
+                          p.scale);
+    REQUIRE(mismatch(out.data(), expected.data(), out.size(), 1e-5, 1e-4) == "");
   });
 }
 
 TEST_CASE("a NaN key or value reaches the queries that see it, and no earlier one") {
-  const Case c{20, 30, 4, 2, 32};
+  const int before = GENERATE(0, 112, 200);  // keys, so that a chunk ends near
+  const Case c{20, 30 + before, 4, 2, 32};
   for (const bool in_key : {true, false}) {
     Problem<float> p(c);
-    (in_key ? p.k : p.v)[(25 * 2 + 1) * 32 + 3] =
+    (in_key ? p.k : p.v)[std::size_t(((25 + before) * 2 + 1) * 32 + 3)] =
         NAN;  // position 25 is query 15; kv head 1
     each_instruction_set([&] {
       Guarded<float> out(20 * 4 * 32);

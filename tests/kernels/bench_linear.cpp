@@ -1,13 +1,14 @@
 // Speed of the linear layer for each format: decoding (T = 1, weights larger than the
 // caches) as a share of the memory bandwidth, and T = 8, 64, 512 as a share of the peak of
 // arithmetic.
-//     bench_linear [threads] [instruction set] [format]
+//     bench_linear [threads] [instruction set] [f32|int8] [format]
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lab/core/error.hpp"
@@ -38,7 +39,7 @@ double best_seconds(int rounds, Body&& body) {
 
 constexpr std::int64_t kRows = 4096, kCols = 2048;
 
-void measure(DType dtype, double bandwidth, double peak) {
+void measure(DType dtype, Activations activations, double bandwidth, double peak) {
   // Zero blocks: speed does not depend on values, as long as none is subnormal.
   const std::vector<std::byte> file(std::size_t(kRows * row_bytes(dtype, kCols)));
   const HostWeightView weights{file.data(), dtype, kRows, kCols};
@@ -53,7 +54,7 @@ void measure(DType dtype, double bandwidth, double peak) {
   const std::vector<float> x(512 * kCols, 1.0f);
   std::vector<float> y(512 * kRows);
   const auto apply = [&](const cpu::Linear& layer, std::int64_t n) {
-    layer({y.data(), {n, kRows}}, {x.data(), {n, kCols}});
+    layer({y.data(), {n, kRows}}, {x.data(), {n, kCols}}, activations);
   };
   const double rate = double(bytes) / best_seconds(5, [&] {
                         for (const cpu::Linear& layer : layers) apply(layer, 1);
@@ -61,7 +62,7 @@ void measure(DType dtype, double bandwidth, double peak) {
   std::string line =
       fmt::format("{:6} pack {:5.2f} GB/s  T=1 {:6.2f} GB/s ({:3.0f} %)", name(dtype),
                   pack_rate * 1e-9, rate * 1e-9, 100 * rate / bandwidth);
-  for (const std::int64_t n : {1, 2, 4, 8, 64, 512}) {
+  for (const std::int64_t n : {1, 2, 4, 8, 16, 64, 512}) {
     const double seconds = best_seconds(n < 64 ? 20 : 5, [&] { apply(layers.front(), n); });
     const double flops = 2.0 * kRows * kCols * double(n) / seconds;
     line += fmt::format("  T={} {:.0f} GFLOP/s ({:.0f} %)", n, flops * 1e-9,
@@ -80,9 +81,11 @@ int main(int argc, char** argv) {
     const double bandwidth = cpu::read_bandwidth(), peak = cpu::flop_peak();
     fmt::print("{}, {} threads: read {:.1f} GB/s, peak {:.0f} GFLOP/s\n",
                cpu::instruction_set(), n_threads(), bandwidth * 1e-9, peak * 1e-9);
+    const bool int8 = argc > 3 && std::string_view(argv[3]) == "int8";
     for (int i = 0; i < kDTypeCount; ++i)
-      if (argc <= 3 || name(static_cast<DType>(i)) == argv[3])
-        measure(static_cast<DType>(i), bandwidth, peak);
+      if (argc <= 4 || name(static_cast<DType>(i)) == argv[4])
+        measure(static_cast<DType>(i), int8 ? Activations::int8 : Activations::f32,
+                bandwidth, peak);
     return 0;
   });
 }

@@ -1,75 +1,12 @@
-#include "lab/kernels/linear.hpp"
-#include "kernels/support.hpp"
-#include "lab/kernels/dequantize.hpp"
+#include "kernels/linear_support.hpp"
 
 using namespace lab;
 using namespace lab::test;
 
-namespace {
-
-constexpr double kAbsolute = 1e-6, kRelative = 1e-5;
-
-struct Problem {
-  DType dtype;
-  std::int64_t rows, cols, n_tokens;
-  std::vector<std::byte> bytes;
-  std::vector<float> x;
-
-  Problem(DType d, std::int64_t r, std::int64_t c, std::int64_t t, std::uint64_t seed)
-      : dtype(d), rows(r), cols(c), n_tokens(t) {
-    Rng rng(seed);
-    bytes = random_weights(rng, dtype, rows, cols);
-    x = random_floats(rng, n_tokens * cols);
-  }
-  HostWeightView weights() const { return {bytes.data(), dtype, rows, cols}; }
-  HostView<const float, 2> input() const { return view_of(x, {n_tokens, cols}); }
-  std::string name() const {
-    return fmt::format("{} rows={} cols={} n_tokens={}", lab::name(dtype), rows, cols,
-                       n_tokens);
-  }
-};
-
-/// The sum of |w * x|, which rounding errors are proportional to, and the product itself.
-struct Exact {
-  std::vector<double> y, magnitude;
-};
-Exact exact_product(const Problem& p) {
-  std::vector<float> w(std::size_t(p.rows * p.cols));
-  cpu::dequantize({w.data(), {p.rows * p.cols}}, p.dtype, p.bytes.data());
-  Exact e;
-  for (std::int64_t t = 0; t < p.n_tokens; ++t)
-    for (std::int64_t r = 0; r < p.rows; ++r) {
-      double sum = 0, magnitude = 0;
-      for (std::int64_t c = 0; c < p.cols; ++c) {
-        const double product =
-            double(w[std::size_t(r * p.cols + c)]) * p.x[std::size_t(t * p.cols + c)];
-        sum += product, magnitude += std::abs(product);
-      }
-      e.y.push_back(sum), e.magnitude.push_back(magnitude);
-    }
-  return e;
-}
-void check_close(float* y, const Exact& e) {
-  for (std::size_t i = 0; i < e.y.size(); ++i) {
-    const double error = std::abs(y[i] - e.y[i]);
-    if (!(error <= kAbsolute + kRelative * e.magnitude[i]))
-      FAIL("[" << i << "] is " << y[i] << " instead of " << e.y[i]);
-  }
-}
-
-std::vector<std::int64_t> cols_of(DType dtype) {
-  if (!is_quantized(dtype)) return {1, 31, 32, 33, 127, 300, 1025};
-  if (dtype_info(dtype).block_size == 256) return {256, 512, 768};
-  return {32, 96, 288, 576};
-}
-DType any_dtype() { return static_cast<DType>(GENERATE(range(0, kDTypeCount))); }
-
-}  // namespace
-
 TEST_CASE("the reference linear layer is the product in double precision") {
   const DType dtype = any_dtype();
   for (const std::int64_t cols : cols_of(dtype)) {
-    const Problem p(dtype, 17, cols, 3, 11);
+    const LinearProblem p(dtype, 17, cols, 3, 11);
     INFO(p.name());
     Guarded<float> y(p.n_tokens * p.rows);
     cpu::reference::linear(y.view({p.n_tokens, p.rows}), p.input(), p.weights());
@@ -84,7 +21,7 @@ TEST_CASE("the packed linear layer is the product in double precision") {
     for (const std::int64_t rows : {1, 16, 17, 40})
       for (const std::int64_t n_tokens : {1, 2, 3, 4, 5, 8, 9, 21}) {
         if (rows * cols * n_tokens > 300000) continue;
-        const Problem p(dtype, rows, cols, n_tokens, 7);
+        const LinearProblem p(dtype, rows, cols, n_tokens, 7);
         INFO(p.name());
         const cpu::Linear layer(p.weights());
         const Exact exact = exact_product(p);
@@ -100,7 +37,7 @@ TEST_CASE("the packed linear layer is the product in double precision") {
 TEST_CASE(
     "a token's result is the same bits in any company and with any number of threads") {
   const DType dtype = any_dtype();
-  const Problem p(dtype, 200, 768, 530, 5);
+  const LinearProblem p(dtype, 200, 768, 530, 5);
   const cpu::Linear layer(p.weights());
   each_instruction_set([&] {
     if (std::string(cpu::instruction_set()) == "plain" && dtype != DType::q4_0) return;
@@ -126,7 +63,7 @@ TEST_CASE(
 }
 
 TEST_CASE("no tokens, no rows and no columns are legal") {
-  const Problem p(DType::q8_0, 20, 64, 2, 1);
+  const LinearProblem p(DType::q8_0, 20, 64, 2, 1);
   const cpu::Linear layer(p.weights());
   Guarded<float> nothing(0);
   layer(nothing.view({0, 20}), p.input().rows(0, 0));
@@ -153,7 +90,7 @@ TEST_CASE("no tokens, no rows and no columns are legal") {
 TEST_CASE("NaN and infinity stay in their token and spoil all of its results") {
   const DType dtype = any_dtype();
   for (const std::int64_t n : {2, 9}) {
-    Problem p(dtype, 20, 512, n, 3);
+    LinearProblem p(dtype, 20, 512, n, 3);
     for (const float bad : {NAN, INFINITY}) {
       p.x[512 + 77] = bad;
       const cpu::Linear layer(p.weights());
@@ -171,7 +108,7 @@ TEST_CASE("NaN and infinity stay in their token and spoil all of its results") {
 TEST_CASE("large and small activations keep their precision") {
   each_instruction_set([] {
     for (const float scale : {1e-20f, 1e20f}) {
-      Problem p(DType::q4_0, 16, 64, 2, 9);
+      LinearProblem p(DType::q4_0, 16, 64, 2, 9);
       for (float& v : p.x) v *= scale;
       Guarded<float> y(32);
       cpu::Linear(p.weights())(y.view({2, 16}), p.input());
@@ -183,7 +120,7 @@ TEST_CASE("large and small activations keep their precision") {
 }
 
 TEST_CASE("a linear layer says which shapes disagree") {
-  const Problem p(DType::q8_0, 20, 64, 2, 1);
+  const LinearProblem p(DType::q8_0, 20, 64, 2, 1);
   const cpu::Linear layer(p.weights());
   std::vector<float> y(64);
   const HostView<float, 2> wrong_tokens{y.data(), {3, 20}}, wrong_rows{y.data(), {2, 21}};
@@ -213,7 +150,7 @@ TEST_CASE("a linear layer says which shapes disagree") {
 }
 
 TEST_CASE("a layer knows its shape, and packing adds no more than padding") {
-  const Problem p(DType::q4_0, 32, 64, 1, 1);
+  const LinearProblem p(DType::q4_0, 32, 64, 1, 1);
   const cpu::Linear layer(p.weights());
   CHECK(layer.rows() == 32);
   CHECK(layer.cols() == 64);

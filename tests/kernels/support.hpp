@@ -62,11 +62,8 @@ HostView<const float, int(N)> view_of(const std::vector<float>& v,
   return r;
 }
 
-/// A random weight matrix in the file's bytes. Scales are finite and of ordinary size.
-inline std::vector<std::byte> random_weights(Rng& rng, DType dtype, std::int64_t rows,
-                                             std::int64_t cols) {
-  std::vector<std::byte> bytes(std::size_t(rows * row_bytes(dtype, cols)));
-  for (std::byte& b : bytes) b = std::byte(rng.bits() & 255);
+/// Gives every block of `bytes` finite scales of ordinary size (to floats: a value).
+inline void put_random_scales(Rng& rng, DType dtype, std::vector<std::byte>& bytes) {
   const std::int64_t block = dtype_info(dtype).block_bytes;
   const auto put = [&](std::int64_t at, auto v) {
     std::memcpy(&bytes[std::size_t(at)], &v, sizeof v);
@@ -100,6 +97,14 @@ inline std::vector<std::byte> random_weights(Rng& rng, DType dtype, std::int64_t
       default:
         put(at, small());
     }
+}
+
+/// A random weight matrix in the file's bytes. Scales are finite and of ordinary size.
+inline std::vector<std::byte> random_weights(Rng& rng, DType dtype, std::int64_t rows,
+                                             std::int64_t cols) {
+  std::vector<std::byte> bytes(std::size_t(rows * row_bytes(dtype, cols)));
+  for (std::byte& b : bytes) b = std::byte(rng.bits() & 255);
+  put_random_scales(rng, dtype, bytes);
   return bytes;
 }
 

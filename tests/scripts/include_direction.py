@@ -1,6 +1,7 @@
 """Which file may include which: a file includes only to its right.
 
-    chapters, exercises -> lib/<technique> -> lib/decode -> lib/model -> kernels -> lib/core
+    chapters, exercises -> lib/<technique> -> lib/decode -> lib/model -> lib/device -> kernels
+    -> lib/core
 
 Tools stand where chapters stand. Tests see everything. Nothing but a test includes a chapter.
 """
@@ -8,8 +9,8 @@ import pathlib
 import posixpath
 import re
 
-RIGHT_OF = {"core": 0, "kernels": 1, "model": 2, "decode": 3, "technique": 4,
-            "chapters": 5, "exercises": 5, "tools": 5, "tests": 6}
+RIGHT_OF = {"core": 0, "kernels": 1, "device": 2, "model": 3, "decode": 4, "technique": 5,
+            "chapters": 6, "exercises": 6, "tools": 6, "tests": 7}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 SOURCES = (".hpp", ".cpp", ".cu", ".cuh", ".inc")
 
@@ -18,7 +19,7 @@ def layer(path):
     """The layer of a path from the repository root; None outside the sources."""
     parts = path.split("/")
     if parts[0] == "lib" and len(parts) > 2:
-        return parts[1] if parts[1] in ("core", "model", "decode") else "technique"
+        return parts[1] if parts[1] in ("core", "device", "model", "decode") else "technique"
     return parts[0] if parts[0] in RIGHT_OF else None
 
 

@@ -125,9 +125,7 @@ int generate(int argc, char** argv) {
   const std::string prompt = read_prompt(*given);
   const auto [device, model] = load(*given);
   const auto ids = encode_prompt(model->tokenizer(), prompt, given->count("chat") > 0);
-  LAB_CHECK(!ids.empty() && std::ssize(ids) <= model->config().context_length,
-            "the prompt has {} tokens; the model's context holds 1 to {}", ids.size(),
-            model->config().context_length);
+  check_context(model->config(), std::ssize(ids));
 
   const bool json = given->count("json") > 0;
   const OnText show = [&](const std::string& text) {

@@ -5,6 +5,7 @@
 
 #include "commands.hpp"
 #include "lab/core/error.hpp"
+#include "lab/decode/prefill.hpp"
 #include "lab/kv_cache/contiguous.hpp"
 #include "lab/model/model.hpp"
 #include "options.hpp"
@@ -29,21 +30,6 @@ std::vector<std::int32_t> read_ids(const std::string& line, int number) {
   return ids;
 }
 
-/// The logits (V) after the last of `ids`, computed in chunks so that memory stays bounded.
-HostView<const float, 2> last_logits(Transformer& transformer,
-                                     const std::vector<std::int32_t>& ids) {
-  constexpr std::size_t kChunk = 512;
-  const auto cache = make_contiguous_cache(transformer, 1, std::ssize(ids));
-  HostView<const float, 2> logits;
-  for (std::size_t done = 0; done < ids.size(); done += kChunk) {
-    const std::span chunk =
-        std::span(ids).subspan(done, std::min(kChunk, ids.size() - done));
-    logits = transformer.forward(single_sequence(static_cast<std::int64_t>(done), chunk),
-                                 *cache);
-  }
-  return logits;
-}
-
 }  // namespace
 
 int logits(int argc, char** argv) {
@@ -62,7 +48,8 @@ int logits(int argc, char** argv) {
     LAB_CHECK(std::ssize(ids) <= model->config().context_length,
               "line {}: {} tokens, but the model's context holds {}; send fewer", number,
               ids.size(), model->config().context_length);
-    const auto row = last_logits(transformer, ids);
+    const auto cache = make_contiguous_cache(transformer, 1, std::ssize(ids));
+    const auto row = prefill(transformer, *cache, ids);
     std::string out = "[";
     for (std::int64_t i = 0; i < row.shape[1]; ++i)
       out += fmt::format("{}{:.9g}", i > 0 ? "," : "", row.data[i]);

@@ -33,7 +33,7 @@ def contents(root):
         if not exercise.solution.exists():
             raise ExerciseError("this is a student's bundle already: it has no solutions")
         folder = f"exercises/{exercise.name}"
-        changed[f"{folder}/exercise.hpp"] = skeleton.of(exercise).encode()
+        changed[f"{folder}/{exercise.work.name}"] = skeleton.of(exercise).encode()
         changed[f"{folder}/{mutants.BUNDLED}"] = mutants.as_hints(mutants.of(exercise)).encode()
     return changed
 

@@ -13,9 +13,12 @@ from .problem import ExerciseError
 
 LITERAL = r'(?:"(?:[^"\\]|\\.)*"\s*)+'
 TEST_CASE = re.compile(rf"^TEST_CASE\(\s*({LITERAL}),\s*({LITERAL})\)", re.MULTILINE)
+WORD = re.compile(r"\d+(-cuda)?")
 HINT = re.compile(rf"\bINFO\(\s*({LITERAL})\)")
 # What a test may need, by the tag [needs-NAME], and how to see whether it is here.
-HARDWARE = {"cuda": lambda: os.path.exists("/dev/nvidiactl") and shutil.which("nvcc")}
+HARDWARE = {"cuda": lambda: os.path.exists("/dev/nvidiactl") and shutil.which("nvcc"),
+            "emulator": lambda: False}      # of the tests that a GPU is to run: see Exercise.tests
+DEVICES = ("simt", "cuda")                  # what can run a CUDA exercise
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +30,7 @@ class TestCase:
     hint: str
     extra: bool = False      # from a file that students do not have
     needs: tuple = ()
+    trace: bool = False      # on the emulator that checks and counts every memory access
 
     def blocked(self):
         """Why it cannot run here; empty where it can."""
@@ -60,7 +64,8 @@ def read_tests(text, where, extra=False):
             raise ExerciseError(f"{where}: test case '{name}' {what}")
         hints = [text_of(info[1]) for info in HINT.finditer(body)]
         hint = next((h[5:].strip() for h in hints if h.startswith("hint:")), "")
-        tests.append(TestCase(name, points[0], tasks[0] if tasks else 0, hint, extra, needs))
+        tests.append(TestCase(name, points[0], tasks[0] if tasks else 0, hint, extra, needs,
+                              "trace" in tags))
     doubled = {test.name for test in tests if [t.name for t in tests].count(test.name) > 1}
     if doubled:
         raise ExerciseError(f"{where}: two test cases are called '{min(doubled)}'")
@@ -68,12 +73,13 @@ def read_tests(text, where, extra=False):
 
 
 class Exercise:
-    """A folder exercises/NN_topic."""
+    """A folder exercises/NN_topic; one that is called NN_topic_cuda is about kernels."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self.name = self.folder.name
-        self.number = self.name.split("_")[0]
+        self.is_cuda = self.name.endswith("_cuda")
+        self.number = self.name.split("_")[0] + ("-cuda" if self.is_cuda else "")
         self.tests_file = self.folder / "tests.cpp"
 
     @property
@@ -84,14 +90,31 @@ class Exercise:
     @property
     def work(self):
         """The file that a student edits."""
-        return self.folder / "exercise.hpp"
+        return self.folder / ("exercise.cu" if self.is_cuda else "exercise.hpp")
 
     @property
     def solution(self):
-        return self.folder / "solution" / "exercise.hpp"
+        return self.folder / "solution" / self.work.name
 
-    def tests(self):
-        return read_tests(self.tests_file.read_text(), f"{self.name}/tests.cpp")
+    @property
+    def sources(self):
+        """What is compiled: the tests, and for kernels what stands between both."""
+        return [self.tests_file, *([self.folder / "bridge.cu"] if self.is_cuda else [])]
+
+    @property
+    def headers(self):
+        """What the sources include beside a student's file."""
+        return [self.folder / "bridge.hpp"] if self.is_cuda else []
+
+    def tests(self, device="simt"):
+        """The test cases. On a GPU nothing counts memory accesses: those tests are blocked."""
+        tests = read_tests(self.tests_file.read_text(), f"{self.name}/tests.cpp")
+        return [on_gpu(test) for test in tests] if device == "cuda" else tests
+
+
+def on_gpu(test):
+    needs = ("cuda", "emulator") if test.trace else ("cuda",)
+    return dataclasses.replace(test, needs=tuple(dict.fromkeys([*test.needs, *needs])))
 
 
 def all_exercises(root):
@@ -101,12 +124,12 @@ def all_exercises(root):
 
 
 def find(root, word):
-    """The exercise that 2, 02, kv_cache or 02_kv_cache means."""
+    """The exercise that 2, 02, kv_cache or 02_kv_cache means; 2-cuda: the kernels beside it."""
     there = all_exercises(root)
     for exercise in there:
         topic = exercise.name.split("_", 1)[1]
-        if word in (exercise.name, topic) or (
-                word.isdecimal() and int(word) == int(exercise.number)):
+        if word in (exercise.name, topic) or \
+                (WORD.fullmatch(word) and word.zfill(len(exercise.number)) == exercise.number):
             return exercise
     names = ", ".join(exercise.name for exercise in there) or "none"
     raise ExerciseError(f"there is no exercise '{word}'; there are {names}")

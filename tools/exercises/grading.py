@@ -12,7 +12,7 @@ import random
 import shutil
 import tempfile
 
-from . import catalogue, compiling, running, sandbox, submissions
+from . import catalogue, compiling, cuda, running, sandbox, submissions
 from .problem import ExerciseError
 
 
@@ -41,6 +41,7 @@ class Options:
     seconds: float = 10.0
     jobs: int = 1
     seed: int = 0                   # 0: draw one
+    device: str = "simt"            # of an exercise of CUDA kernels
 
 
 def draw_seed():
@@ -54,16 +55,18 @@ class Grader:
         self.root, self.exercise, self.options = pathlib.Path(root), exercise, options
         self.seed = options.seed or draw_seed()
         self.limits = sandbox.Limits(seconds=options.seconds)
-        self.tests = exercise.tests()
+        self.tests = exercise.tests(options.device)
         if options.extra:
             where = pathlib.Path(options.extra).name
             extra = catalogue.read_tests(pathlib.Path(options.extra).read_text(), where, True)
+            if options.device == "cuda":
+                extra = [catalogue.on_gpu(test) for test in extra]
             doubled = {t.name for t in extra} & {t.name for t in self.tests}
             if doubled:
                 raise ExerciseError(f"{where}: test case '{min(doubled)}' is in tests.cpp too")
             self.tests += extra
         if not exercise.solution.exists():
-            raise ExerciseError(f"{exercise.name} has no solution/exercise.hpp, and without it "
+            raise ExerciseError(f"{exercise.name} has no solution/{exercise.work.name}, and without it "
                                 "there is nothing to compare with: grade in the full course")
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lab-grade-"))
         self.folder.chmod(0o755)
@@ -80,21 +83,23 @@ class Grader:
     def prepare(self, say):
         """Compiles what all share, and runs the tests against the solution."""
         shared = self.root / "build" / "exercises"
-        self.toolchain = compiling.Toolchain(self.root, shared)
+        self.toolchain = cuda.toolchain(self.exercise, self.root, shared, self.options.device)
         self.toolchain.prepare(say)
         if self.options.user:   # the other user may not be able to read the repository
             own = self.folder / "shared" / self.toolchain.folder.name
             shutil.copytree(self.toolchain.folder, own)
             self.toolchain.folder = own
             open_up(self.folder / "shared")
-        self.sources = [self.folder / "tests.cpp"]
-        shutil.copyfile(self.exercise.tests_file, self.sources[0])
+        for file in (*self.exercise.sources, *self.exercise.headers):
+            shutil.copyfile(file, self.folder / file.name)
+        self.sources = [self.folder / file.name for file in self.exercise.sources]
         if self.options.extra:
             self.sources.append(self.folder / "extra_tests.cpp")
-            shutil.copyfile(self.options.extra, self.sources[1])
+            shutil.copyfile(self.options.extra, self.sources[-1])
         open_up(self.folder)
         binary, messages = self.build("reference",
-                                      {"exercise.hpp": self.exercise.solution.read_bytes()})
+                                      {self.exercise.work.name:
+                                       self.exercise.solution.read_bytes()})
         if not binary:
             raise ExerciseError("the solution does not compile:\n" + messages)
         results = list(running.run_all(binary, self.tests, self.limits, self.seed,
@@ -134,9 +139,10 @@ class Grader:
         except ExerciseError as problem:
             graded.unreadable = str(problem)
         if not files and not graded.unreadable:
-            graded.unreadable = "there is no exercise.hpp in it"
-        elif "exercise.hpp" not in files and not graded.unreadable:
-            graded.unreadable = f"exercise.hpp is missing; there is {', '.join(files)}"
+            graded.unreadable = f"there is no {self.exercise.work.name} in it"
+        elif self.exercise.work.name not in files and not graded.unreadable:
+            graded.unreadable = f"{self.exercise.work.name} is missing; there is " + \
+                ", ".join(files)
         if graded.unreadable:
             graded.notes.append(graded.unreadable)
         else:

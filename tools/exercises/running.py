@@ -17,6 +17,7 @@ from .sandbox import Limits, run as run_limited
 
 PASSED, FAILED, BLOCKED = "passed", "failed", "blocked"
 REPORT_BYTES = 4 << 20
+REPORT_LINES = 8
 UNWRITTEN = "is not written yet"
 STUDENT_SEED = 1
 
@@ -70,6 +71,23 @@ def words(element):
     return " ".join((element.text or "").split()) if element is not None else ""
 
 
+def report_of(text):
+    """The first of the emulator's findings in what a program said or threw; empty if none."""
+    found = "".join((text or "").split("SIMT ERROR: ")[1:2])
+    # C++ names as one would say them: no namespaces, template arguments or parameters.
+    found = re.sub(r"in kernel (?:void )?(?:\w+::|\(anonymous namespace\)::)*(\w+).*",
+                   r"in kernel \1", found)
+    found = re.sub(r"__shared__ .*::(\w+), byte", r"__shared__ \1, byte", found)
+    return "\n".join(line.rstrip() for line in found.strip().splitlines()[:REPORT_LINES])
+
+
+def spoken(element):
+    """What an exception says, in the form in which it is best read."""
+    text = words(element)
+    unwritten = re.search(rf"exercise [\w-]+, task \d+: \S+ {UNWRITTEN}", text)
+    return unwritten[0] if unwritten else report_of(element.text) or text
+
+
 def place(element):
     name = pathlib.Path(element.get("filename") or "?").name
     return f"{name}:{element.get('line')}"
@@ -84,16 +102,18 @@ def first_failure(case):
                 thrown = element.find("FatalErrorCondition")
             was = words(element.find("Expanded"))
             if thrown is not None:
-                if UNWRITTEN in words(thrown):
-                    return words(thrown)
-                was = ("it threw: " if thrown.tag == "Exception" else "it ended by ") + \
-                    words(thrown)
+                told = spoken(thrown)
+                if UNWRITTEN in told:
+                    return told
+                if "\n" in told:
+                    return f"{place(element)}  {told}"
+                was = ("it threw: " if thrown.tag == "Exception" else "it ended by ") + told
             where, gap = place(element), " " * len(place(element))
             original = words(element.find("Original"))
             shown = f"{where}  {element.get('type', 'CHECK')}( {original} )"
             return shown if was == original else f"{shown}\n{gap}  {was}"
         if element.tag in ("Exception", "FatalErrorCondition", "Failure"):
-            text = words(element)
+            text = spoken(element)
             return text if UNWRITTEN in text else f"{place(element)}  {text}"
     return ""
 
@@ -119,7 +139,9 @@ def judge(result, root, ended):
         if result.how != "check" or result.message or result.passed:
             return
     if ended.code > 128:
-        result.how, result.message = "crash", f"the program was ended by signal {ended.code - 128}"
+        result.how = "crash"
+        result.message = report_of(ended.output) or \
+            f"the program was ended by signal {ended.code - 128}"
     else:
         result.how = "early end"
         result.message = "the program ended in the middle of the test: does your code call exit?"
@@ -153,7 +175,8 @@ def run_test(binary, test, limits=Limits(), seed=STUDENT_SEED, user=None):
     try:
         name = re.sub(r'([,\[\]*\\"~])', r"\\\1", test.name)
         report = folder / "report.xml"
-        ended = run_limited([binary, name, "-r", "xml", "-o", report, "--rng-seed", seed],
+        program = pathlib.Path(f"{binary}.trace" if test.trace else binary)
+        ended = run_limited([program, name, "-r", "xml", "-o", report, "--rng-seed", seed],
                             folder, limits, user)
         result.seconds = ended.seconds
         if ended.timed_out:

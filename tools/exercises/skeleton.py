@@ -1,4 +1,4 @@
-"""Makes the student's exercise.hpp from solution/exercise.hpp.
+"""Makes the student's exercise.hpp or exercise.cu from the one in solution/.
 
 Between `// BEGIN SOLUTION` and `// END SOLUTION` the code gives way to the lines after
 `// SKELETON`, uncommented: enough to compile, to fail, and to say which task is missing.
@@ -37,7 +37,7 @@ def skeleton(text, where):
 
 
 def of(exercise):
-    return skeleton(exercise.solution.read_text(), f"{exercise.name}/solution/exercise.hpp")
+    return skeleton(exercise.solution.read_text(), f"{exercise.name}/solution/{exercise.work.name}")
 
 
 def stale(exercise):

@@ -113,7 +113,7 @@ def main(arguments):
     try:
         if not arguments:
             return exercises.overview()
-        if arguments[0].isdecimal():
+        if exercises.WORD.fullmatch(arguments[0]):
             return exercises.check(arguments[0], arguments[1:])
         if arguments[0] in ("--help", "-h", "help"):
             ui.out(usage())

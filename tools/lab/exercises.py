@@ -6,7 +6,7 @@ import pathlib
 import sys
 import zipfile
 
-from exercises import catalogue, compiling, mutants, running
+from exercises import catalogue, compiling, cuda, mutants, running
 from exercises.problem import ExerciseError
 
 from . import packages, ui
@@ -14,6 +14,7 @@ from . import packages, ui
 WORK = ui.ROOT / "build" / "exercises"
 PROGRESS = WORK / "progress.json"
 BAR = 20
+WORD = catalogue.WORD
 
 
 @contextlib.contextmanager
@@ -63,19 +64,20 @@ def overview():
         there, known, open_ones = catalogue.all_exercises(ui.ROOT), progress(), []
         titles = [exercise.title.split(": ", 1)[-1] for exercise in there]
         width = max(map(len, titles), default=0)
+        numbers = max((len(exercise.number) for exercise in there), default=0)
         for exercise, title in zip(there, titles):
             score, total = known.get(exercise.name, (0, 0))
             if not total or score < total:
                 open_ones.append(exercise)
             state = f"{number(score)} of {number(total)} points" if total else "not tried yet"
-            ui.out(f"  {exercise.number}  {title:<{width}}  {bar(score, total, 12)}  {state}")
+            ui.out(f"  {exercise.number:<{numbers}}  {title:<{width}}  {bar(score, total, 12)}  {state}")
     first = f" Next: ./lab {open_ones[0].number}." if open_ones else ""
     ui.out(f"\n{len(there) - len(open_ones)} of {len(there)} exercises done.{first} ./lab --help "
            "lists all commands.")
     return 0
 
 
-def program(exercise, solution):
+def program(exercise, solution, device="simt"):
     """Builds an exercise's tests; a compiler's errors end the command."""
     packages.ensure("exercises")
     source = exercise.solution if solution else exercise.work
@@ -83,11 +85,11 @@ def program(exercise, solution):
         what = "its solution: a student's bundle comes without" if solution else \
             f"{source.relative_to(ui.ROOT)}"
         raise ui.Problem(f"exercise {exercise.number} lacks {what}.")
-    toolchain = compiling.Toolchain(ui.ROOT, WORK)
+    toolchain = cuda.toolchain(exercise, ui.ROOT, WORK, device)
     toolchain.prepare(ui.say)
     binary = WORK / "bin" / (exercise.name + ("_solution" if solution else ""))
     binary.parent.mkdir(parents=True, exist_ok=True)
-    worked, said = toolchain.build([exercise.tests_file], source.parent, binary)
+    worked, said = toolchain.build(exercise.sources, source.parent, binary)
     if not worked:
         ui.out(ui.red("It does not compile yet:", sys.stdout) + "\n")
         for line in compiling.excerpt(said, ui.ROOT).splitlines():
@@ -129,26 +131,42 @@ def check(word, arguments):
     parser.add_argument("--hint", action="store_true", help="say where to look")
     parser.add_argument("--solution", action="store_true",
                         help="check the solution instead of your work")
+    add_device(parser)
     options = parser.parse_args(arguments)
     exercise = find(word)
     with one_sentence():
+        tests = device_tests(exercise, options.device)
         ui.out(ui.bold(exercise.title, sys.stdout) + f"   exercises/{exercise.name}/")
-        binary = program(exercise, options.solution)
-        if not binary:
+        blocked = all(test.blocked() for test in tests)
+        binary = None if blocked else program(exercise, options.solution, options.device)
+        if not binary and not blocked:
             return ui.FAILED
         results, failed = [], False
-        for result in running.run_all(binary, exercise.tests()):
+        for result in running.run_all(binary, tests):
             results.append(result)
             show(result, result.outcome == running.FAILED and not failed)
             failed |= result.outcome == running.FAILED
     return conclude(exercise, results, options)
 
 
+def add_device(parser):
+    parser.add_argument("--device", choices=catalogue.DEVICES, default="simt",
+                        help="what runs a CUDA exercise: the emulator (default) or a GPU")
+
+
+def device_tests(exercise, device):
+    """The exercise's test cases, as this device runs them."""
+    if device == "cuda" and not exercise.is_cuda:
+        raise ui.Problem(f"exercise {exercise.number} has no kernels: leave --device cuda out.",
+                         ui.USAGE)
+    return exercise.tests(device)
+
+
 def conclude(exercise, results, options):
     """The last lines of a check, and its exit code."""
     score, total = sum(r.score for r in results), sum(r.test.points for r in results)
     outcomes = {r.outcome for r in results}
-    if not options.solution:
+    if not options.solution and running.BLOCKED not in outcomes:
         remember(exercise, score, total)
     ui.out(f"  {bar(score, total)} {number(score)} of {number(total)} points")
     if running.FAILED in outcomes:
@@ -175,7 +193,7 @@ def submit(arguments):
     exercise = find(parser.parse_args(arguments).exercise)
     files = sorted(exercise.folder.glob("exercise.*"))
     if not files:
-        raise ui.Problem(f"exercises/{exercise.name} has no exercise.hpp to hand in.")
+        raise ui.Problem(f"exercises/{exercise.name} has no {exercise.work.name} to hand in.")
     target = ui.ROOT / f"submission-{exercise.name}.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in files:
@@ -206,8 +224,10 @@ def grade(arguments):
                         help="seconds for a test case (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="submissions at a time")
     parser.add_argument("--seed", type=int, default=0, help="of the inputs; default: drawn anew")
+    add_device(parser)
     options = parser.parse_args(arguments)
     exercise = find(options.exercise)
+    device_tests(exercise, options.device)
     packages.ensure("exercises")
     for path, wanted in ((options.submissions, "folder"), (options.hidden, "file")):
         if path and not (path.is_dir() if wanted == "folder" else path.is_file()):
@@ -215,7 +235,8 @@ def grade(arguments):
     user = chosen_user(options.as_user, sandbox)
     if options.timeout <= 0 or options.jobs < 1:
         raise ui.Problem("--timeout must be above 0 and --jobs at least 1.", ui.USAGE)
-    settings = grading.Options(options.hidden, user, options.timeout, options.jobs, options.seed)
+    settings = grading.Options(options.hidden, user, options.timeout, options.jobs, options.seed,
+                               options.device)
     with one_sentence(), grading.Grader(ui.ROOT, exercise, settings) as grader:
         grader.prepare(ui.say)
         how = sandbox.described(user)

@@ -7,9 +7,12 @@ struct Vf {
 struct Vi {
   __m256i a, b;
 };
+constexpr int kBandTiles = 1;
 constexpr int kTileTokens = 4;  // 4 running dots take 8 of 16 registers
-constexpr int kScoreRows = 4;
-constexpr int kMixRows = 2;
+constexpr int kSignedZero = 0;  // dot4 takes signed codes
+constexpr int kScoreRows = 4;   // rows x vectors of attention scores at a time
+constexpr int kScoreVectors = 1;
+constexpr int kMixRows = 2;  // rows x vectors of attention output at a time
 constexpr int kMixVectors = 2;
 constexpr int kPeakChains = 5;  // of two registers each
 
@@ -154,6 +157,13 @@ LAB_INLINE Vi set_i(std::uint32_t v) {
 LAB_INLINE Vi bit_and(Vi x, Vi y) {
   return {_mm256_and_si256(x.a, y.a), _mm256_and_si256(x.b, y.b)};
 }
+LAB_INLINE void store_i(void* p, Vi v) {
+  __m256i* to = static_cast<__m256i*>(p);
+  _mm256_storeu_si256(to, v.a), _mm256_storeu_si256(to + 1, v.b);
+}
+LAB_INLINE Vi bit_xor(Vi x, Vi y) {
+  return {_mm256_xor_si256(x.a, y.a), _mm256_xor_si256(x.b, y.b)};
+}
 LAB_INLINE Vi bit_or(Vi x, Vi y) {
   return {_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)};
 }
@@ -197,4 +207,35 @@ LAB_INLINE void nibble_columns(Vi v, int half, Codes codes, Vf (&out)[4]) {
   const Vi code = bit_and(shift_right(v, 4 * half), set_i(0x0f0f0f0fu));
   const Vi bytes = {_mm256_shuffle_epi8(codes, code.a), _mm256_shuffle_epi8(codes, code.b)};
   for (int i = 0; i < 4; ++i) out[i] = byte_column(bytes, i);
+}
+/// The value of each byte, a code below 16.
+LAB_INLINE Vi look_up(const blocks::NibbleCodes& c, Vi v) {
+  const Codes codes = make_codes(c);
+  return {_mm256_shuffle_epi8(codes, v.a), _mm256_shuffle_epi8(codes, v.b)};
+}
+/// Whole numbers from -127 to 127, as bytes.
+LAB_INLINE void store_bytes(std::int8_t* p, Vf v) {
+  const __m256i words =
+      _mm256_packs_epi32(_mm256_cvtps_epi32(v.a), _mm256_cvtps_epi32(v.b));
+  const __m256i in_order = _mm256_permute4x64_epi64(words, 0xd8);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                   _mm_packs_epi16(_mm256_castsi256_si128(in_order),
+                                   _mm256_extracti128_si256(in_order, 1)));
+}
+/// Each 32 bits of `sum` plus its four codes of w times the four of x. A pair of products
+/// must fit in 16 bits: codes are at most 63, or |w| <= 128 with the sign of w moved to x,
+/// where |x| <= 127.
+LAB_INLINE __m256i add_products(__m256i sum, __m256i w, __m256i x) {
+  const __m256i pairs = _mm256_maddubs_epi16(w, x);
+  return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+template <bool kSigned>
+LAB_INLINE Vi dot4(Vi sum, Vi w, Vi x) {
+  if (!kSigned) return {add_products(sum.a, w.a, x.a), add_products(sum.b, w.b, x.b)};
+  return {add_products(sum.a, _mm256_abs_epi8(w.a), _mm256_sign_epi8(x.a, w.a)),
+          add_products(sum.b, _mm256_abs_epi8(w.b), _mm256_sign_epi8(x.b, w.b))};
+}
+/// (dot - kMagic) * scale, for the bits of a float; `minus` is -kMagic * scale.
+LAB_INLINE Vf scale_dot(Vi dot, Vf scale, Vf minus) {
+  return fma(as_float(dot), scale, minus);
 }

@@ -3,9 +3,13 @@
 
 using Vf = __m512;
 using Vi = __m512i;
-constexpr int kTileTokens = 8;  // 8 running dots and 8 sums of 32 registers
-constexpr int kScoreRows = 8;   // rows of attention scores at a time
-constexpr int kMixRows = 4;     // rows x vectors of attention output at a time
+// 12 running dots and 12 sums of 32 registers. Two tiles share each broadcast activation:
+// one tile of 8 tokens is bound by loads, and a quarter slower.
+constexpr int kBandTiles = 2;
+constexpr int kTileTokens = 6;
+constexpr int kScoreRows = 6;  // rows x vectors of attention scores at a time
+constexpr int kScoreVectors = 2;
+constexpr int kMixRows = 6;  // rows x vectors of attention output at a time
 constexpr int kMixVectors = 4;
 constexpr int kPeakChains = 16;  // two units x four cycles of latency, twice
 
@@ -111,6 +115,8 @@ LAB_INLINE void transpose(Vf (&v)[16]) {
 LAB_INLINE Vi load_i(const void* p) { return _mm512_loadu_si512(p); }
 LAB_INLINE Vi set_i(std::uint32_t v) { return _mm512_set1_epi32(int(v)); }
 LAB_INLINE Vi bit_and(Vi a, Vi b) { return _mm512_and_si512(a, b); }
+LAB_INLINE void store_i(void* p, Vi v) { _mm512_storeu_si512(p, v); }
+LAB_INLINE Vi bit_xor(Vi a, Vi b) { return _mm512_xor_si512(a, b); }
 LAB_INLINE Vi bit_or(Vi a, Vi b) { return _mm512_or_si512(a, b); }
 LAB_INLINE Vi shift_left(Vi v, int n) {
   return _mm512_maskz_slli_epi32(kAll, v, unsigned(n));
@@ -144,4 +150,18 @@ LAB_INLINE Codes make_codes(const blocks::NibbleCodes& c) {
 LAB_INLINE void nibble_columns(Vi v, int half, Codes codes, Vf (&out)[4]) {
   for (int i = 0; i < 4; ++i)
     out[i] = _mm512_maskz_permutexvar_ps(kAll, shift_right(v, 8 * i + 4 * half), codes);
+}
+/// The value of each byte, a code below 16.
+LAB_INLINE Vi look_up(const blocks::NibbleCodes& c, Vi v) {
+  const __m128i values = _mm_loadu_si128(reinterpret_cast<const __m128i*>(c.value));
+  return _mm512_shuffle_epi8(_mm512_maskz_broadcast_i32x4(kAll, values), v);
+}
+/// Whole numbers from -127 to 127, as bytes.
+LAB_INLINE void store_bytes(std::int8_t* p, Vf v) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                   _mm512_maskz_cvtepi32_epi8(kAll, _mm512_maskz_cvtps_epi32(kAll, v)));
+}
+/// (dot - kMagic) * scale, for the bits of a float; `minus` is -kMagic * scale.
+LAB_INLINE Vf scale_dot(Vi dot, Vf scale, Vf minus) {
+  return fma(as_float(dot), scale, minus);
 }

@@ -13,9 +13,12 @@ std::vector<const KernelTable*> usable_kernels() {
 #ifdef __x86_64__
   // F16C needs no question of its own (clang 14 cannot ask): it is older than AVX2.
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-    usable.push_back(&avx512::kKernels);
+  const bool avx512 =
+      avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  if (avx512 && __builtin_cpu_supports("avx512vnni"))
+    usable.push_back(&avx512_vnni::kernels());
+  if (avx512) usable.push_back(&avx512::kKernels);
   if (avx2) usable.push_back(&avx2::kKernels);
 #endif
   usable.push_back(&plain::kKernels);

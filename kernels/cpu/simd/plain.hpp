@@ -5,9 +5,13 @@
 using Vf [[gnu::vector_size(64)]] = float;
 using Vi [[gnu::vector_size(64)]] = std::uint32_t;
 using Vs [[gnu::vector_size(64)]] = std::int32_t;
+using Vh [[gnu::vector_size(64)]] = std::int16_t;
+constexpr int kBandTiles = 1;
 constexpr int kTileTokens = 4;
-constexpr int kScoreRows = 4;
-constexpr int kMixRows = 2;
+constexpr int kSignedZero = 128;  // dot4 takes unsigned codes
+constexpr int kScoreRows = 4;     // rows x vectors of attention scores at a time
+constexpr int kScoreVectors = 1;
+constexpr int kMixRows = 2;  // rows x vectors of attention output at a time
 constexpr int kMixVectors = 2;
 constexpr int kPeakChains = 2;
 
@@ -97,6 +101,8 @@ LAB_INLINE Vi load_i(const void* p) {
 }
 LAB_INLINE Vi set_i(std::uint32_t v) { return Vi{} + v; }
 LAB_INLINE Vi bit_and(Vi a, Vi b) { return a & b; }
+LAB_INLINE void store_i(void* p, Vi v) { std::memcpy(p, &v, sizeof v); }
+LAB_INLINE Vi bit_xor(Vi a, Vi b) { return a ^ b; }
 LAB_INLINE Vi bit_or(Vi a, Vi b) { return a | b; }
 LAB_INLINE Vi shift_left(Vi v, int n) { return v << n; }
 LAB_INLINE Vi shift_right(Vi v, int n) { return v >> n; }
@@ -130,3 +136,30 @@ LAB_INLINE Codes make_codes(const blocks::NibbleCodes& c) { return c.value; }
     out[i] = load(value);
   }
 }
+/// The value of each byte, a code below 16.
+[[gnu::noinline]] static Vi look_up(const blocks::NibbleCodes& c, Vi v) {
+  std::uint8_t b[64];
+  store_i(b, v);
+  for (std::uint8_t& code : b) code = std::uint8_t(c.value[code]);
+  return load_i(b);
+}
+/// Whole numbers from -127 to 127, as bytes.
+[[gnu::noinline]] static void store_bytes(std::int8_t* p, Vf v) {
+  for (int i = 0; i < 16; ++i) p[i] = std::int8_t(v[i]);
+}
+/// The sum of the two 16-bit numbers in each 32 bits.
+LAB_INLINE Vs add_pairs(Vh v) {
+  const Vs pair = std::bit_cast<Vs>(v);
+  return ((pair << 16) >> 16) + (pair >> 16);
+}
+/// Each 32 bits of `sum` plus its four unsigned codes of w times the four signed of x; a
+/// product of two bytes fits in 16 bits.
+template <bool>
+LAB_INLINE Vi dot4(Vi sum, Vi w, Vi x) {
+  const Vh x_even = (std::bit_cast<Vh>(x) << 8) >> 8, x_odd = std::bit_cast<Vh>(x) >> 8;
+  const Vh w_even = std::bit_cast<Vh>(w & 0x00ff00ffu);
+  const Vh w_odd = std::bit_cast<Vh>((w >> 8) & 0x00ff00ffu);
+  return sum + std::bit_cast<Vi>(add_pairs(w_even * x_even) + add_pairs(w_odd * x_odd));
+}
+/// (dot - kMagic) * scale, for the bits of a float. Exact: fma here rounds twice.
+LAB_INLINE Vf scale_dot(Vi dot, Vf scale, Vf) { return (as_float(dot) - kMagic) * scale; }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "lab/core/view.hpp"
+#include "lab/kernels/gpu.hpp"
 
 namespace lab::cpu {
 
@@ -20,3 +21,7 @@ void argmax(HostView<std::int32_t, 1> out, HostView<const float, 2> x);
 }  // namespace reference
 
 }  // namespace lab::cpu
+
+// As above, but a row with NaN gives -1: a GPU cannot throw.
+LAB_GPU_VERSIONS(void argmax(DeviceView<std::int32_t, 1> out, DeviceView<const float, 2> x,
+                             Stream stream);)

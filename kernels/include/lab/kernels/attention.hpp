@@ -4,6 +4,7 @@
 
 #include "lab/core/half.hpp"
 #include "lab/core/view.hpp"
+#include "lab/kernels/gpu.hpp"
 
 namespace lab::cpu {
 
@@ -32,3 +33,15 @@ void attention(HostView<float, 3> out, HostView<const float, 3> q, HostView<cons
 }  // namespace reference
 
 }  // namespace lab::cpu
+
+// On a GPU the history's length is known to the device alone, so that recorded work can be
+// repeated for every position: k and v are (S, K, Dh) with room for S positions, of which
+// the first kv_len[0] are valid, T <= kv_len[0] <= S. The T queries are the last of those.
+// A head's size must be a multiple of 8, at most 256, and every vector 16-byte aligned. A
+// query's result does not depend on S, nor on the other queries of the call, except that
+// calls of up to four tokens add in another order than longer ones.
+LAB_GPU_VERSIONS(template <class KV>
+                 void attention(DeviceView<float, 3> out, DeviceView<const float, 3> q,
+                                DeviceView<const KV, 3> k, DeviceView<const KV, 3> v,
+                                float scale, DeviceView<const std::int32_t, 1> kv_len,
+                                Stream stream);)

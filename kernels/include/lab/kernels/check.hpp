@@ -46,7 +46,11 @@ void check_add(Extents<2> out, Extents<2> a, Extents<2> b);
 void check_softmax(Extents<2> out, Extents<2> x);
 /// @throws Error unless out is (T) and x is (T, V) with V >= 1
 void check_argmax(Extents<1> out, Extents<2> x);
-/// @throws Error unless out and in have one size
-void check_convert(Extents<1> out, Extents<1> in);
+/// @throws Error unless out and u are (T) and p is (T, V) with V >= 1
+void check_sample(Extents<1> out, Extents<2> p, Extents<1> u);
+/// @throws Error unless cache is (S, K, Dh), x (T, K, Dh) and slots (T)
+void check_kv_append(Extents<3> cache, Extents<3> x, Extents<1> slots);
+/// @throws Error if a slot is `rows` or more; a negative one is padding
+void check_slots(HostView<const std::int32_t, 1> slots, std::int64_t rows);
 
 }  // namespace lab

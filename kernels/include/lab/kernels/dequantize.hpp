@@ -6,6 +6,7 @@
 
 #include "lab/core/dtype.hpp"
 #include "lab/core/view.hpp"
+#include "lab/kernels/gpu.hpp"
 
 namespace lab::cpu {
 
@@ -24,3 +25,7 @@ void dequantize(HostView<float, 1> out, DType dtype, const std::byte* blocks);
 }  // namespace reference
 
 }  // namespace lab::cpu
+
+// `blocks` is device memory, as it lies in a file. The same bits as on the CPU.
+LAB_GPU_VERSIONS(void dequantize(DeviceView<float, 1> out, DType dtype,
+                                 const std::byte* blocks, Stream stream);)

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "lab/core/view.hpp"
+#include "lab/kernels/gpu.hpp"
+#include "lab/kernels/linear.hpp"
 
 namespace lab::cpu {
 
@@ -21,3 +23,10 @@ void embedding(HostView<float, 2> out, HostView<const std::int32_t, 1> ids,
 }  // namespace reference
 
 }  // namespace lab::cpu
+
+// On a GPU the table is a Linear, so that a model whose output layer is its embedding holds
+// the weights once. The ids are in device memory, where they cannot be checked: an id that
+// is not a row of the table gives a row of NaN.
+LAB_GPU_VERSIONS(void embedding(DeviceView<float, 2> out,
+                                DeviceView<const std::int32_t, 1> ids, const Linear& table,
+                                Stream stream);)

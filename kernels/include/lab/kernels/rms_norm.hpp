@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lab/core/view.hpp"
+#include "lab/kernels/gpu.hpp"
 
 namespace lab::cpu {
 
@@ -23,3 +24,7 @@ void rms_norm(HostView<float, 2> out, HostView<const float, 2> x,
 }  // namespace reference
 
 }  // namespace lab::cpu
+
+LAB_GPU_VERSIONS(void rms_norm(DeviceView<float, 2> out, DeviceView<const float, 2> x,
+                               DeviceView<const float, 1> weight, float eps,
+                               Stream stream);)

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "lab/core/view.hpp"
+#include "lab/kernels/gpu.hpp"
 
 namespace lab {
 
@@ -49,3 +50,10 @@ void rope(HostView<float, 3> x, HostView<const float, 2> cos, HostView<const flo
 }  // namespace reference
 
 }  // namespace lab::cpu
+
+LAB_GPU_VERSIONS(void rope_angles(DeviceView<float, 2> cos, DeviceView<float, 2> sin,
+                                  DeviceView<const std::int32_t, 1> positions,
+                                  DeviceView<const float, 1> inv_freq, Stream stream);
+                 void rope(DeviceView<float, 3> x, DeviceView<const float, 2> cos,
+                           DeviceView<const float, 2> sin, RopeLayout layout,
+                           Stream stream);)

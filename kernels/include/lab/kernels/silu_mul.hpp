@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lab/core/view.hpp"
+#include "lab/kernels/gpu.hpp"
 
 namespace lab::cpu {
 
@@ -22,3 +23,6 @@ void silu_mul(HostView<float, 2> out, HostView<const float, 2> gate,
 }  // namespace reference
 
 }  // namespace lab::cpu
+
+LAB_GPU_VERSIONS(void silu_mul(DeviceView<float, 2> out, DeviceView<const float, 2> gate,
+                               DeviceView<const float, 2> up, Stream stream);)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lab/core/view.hpp"
+#include "lab/kernels/gpu.hpp"
 
 namespace lab::cpu {
 
@@ -20,3 +21,6 @@ void softmax(HostView<float, 2> out, HostView<const float, 2> x);
 }  // namespace reference
 
 }  // namespace lab::cpu
+
+LAB_GPU_VERSIONS(void softmax(DeviceView<float, 2> out, DeviceView<const float, 2> x,
+                              Stream stream);)

@@ -1,0 +1,7 @@
+#include "simt/tracer.hpp"
+
+namespace emulator {
+
+Tracer* tracer() { return nullptr; }
+
+}  // namespace emulator
