@@ -13,10 +13,10 @@ endif()
 
 # What the host compiler needs to take CUDA C++ for C++: GCC 12 calls a null function to
 # initialise a block-scope extern thread_local unless it is told that there is none. Lines
-# are for the emulator's reports.
+# are for the emulator's reports; addr2line 2.40 confuses the files of DWARF 5.
 add_library(lab_emulated INTERFACE)
 target_compile_options(lab_emulated INTERFACE
-  -g1 -Wno-unknown-pragmas -Wno-unused-function
+  -g1 -gdwarf-4 -Wno-unknown-pragmas -Wno-unused-function
   $<$<CXX_COMPILER_ID:GNU>:-fno-extern-tls-init>)
 if(NOT LAB_SANITIZE)
   target_compile_options(lab_emulated INTERFACE -O2)

@@ -1,9 +1,8 @@
 #include "lab/kernels/attention.hpp"
 
-#include <algorithm>
-
 #include "cuda/attention_decode.cuh"
 #include "cuda/attention_tiled.cuh"
+#include "cuda/scratch.cuh"
 #include "lab/kernels/check.hpp"
 
 namespace lab::LAB_GPU {
@@ -25,31 +24,14 @@ struct Problem {
   Stream stream;
 };
 
-/// Device memory for the duration of a call; the stream's order keeps it until then.
-class Scratch {
- public:
-  Scratch(std::size_t bytes, Stream stream)
-      : stream_(stream), data_(bytes ? allocate(bytes, stream) : nullptr) {}
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() {
-    if (data_) release(data_, stream_);
-  }
-  float* floats() const { return reinterpret_cast<float*>(data_); }
-
- private:
-  Stream stream_;
-  std::byte* data_;
-};
-
 template <int kLanes, int kRows, class KV>
 void decode_rows(const Problem<KV>& p) {
   const AttentionShape& s = p.shape;
   const std::int64_t splits = ceil_div(s.capacity, kSplit);
   const std::int64_t slots = splits > 1 ? splits * s.n_tokens * s.n_heads : 0;
-  const Scratch scratch(std::size_t(slots) * (s.head_dim + 2) * sizeof(float), p.stream);
-  const SplitResults results{
-      scratch.floats(), reinterpret_cast<float2*>(scratch.floats() + slots * s.head_dim)};
+  const Scratch<float> mixed(slots * s.head_dim, p.stream);
+  const Scratch<float2> stats(slots, p.stream);
+  const SplitResults results{mixed.data(), stats.data()};
   launch(attention_split<KV, kLanes, kRows>,
          {dim3(unsigned(splits), unsigned(s.n_kv_heads),
                unsigned(ceil_div(s.n_rows(), kRows))),

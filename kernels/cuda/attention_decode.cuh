@@ -7,6 +7,7 @@
 #pragma once
 
 #include "cuda/attention_common.cuh"
+#include "cuda/reduce.cuh"
 
 namespace lab::LAB_GPU {
 namespace {
@@ -47,18 +48,6 @@ __device__ __forceinline__ void reduce_scatter(float (&v)[N]) {
         v[i] = keep + __shfl_xor_sync(kAllLanes, send, step * kStride);
       }
   }
-}
-
-__device__ __forceinline__ float warp_max(float v) {
-#pragma unroll
-  for (int step = 16; step >= 1; step /= 2)
-    v = fmaxf(v, __shfl_xor_sync(kAllLanes, v, step));
-  return v;
-}
-__device__ __forceinline__ float warp_sum(float v) {
-#pragma unroll
-  for (int step = 16; step >= 1; step /= 2) v += __shfl_xor_sync(kAllLanes, v, step);
-  return v;
 }
 
 /// How the lanes of a warp share the reading of keys: kLanes neighbours read one key, eight
@@ -221,7 +210,7 @@ __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     if (my_key > last[r]) weight[r] = -INFINITY;
-    const float largest = warp_max(weight[r]);
+    const float largest = warp_reduce(weight[r], Max());
     if (lane == 0) warp_largest[r][warp] = largest;
   }
   __syncthreads();
@@ -232,7 +221,7 @@ __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
     for (int w = 1; w < kDecodeWarps; ++w) largest = fmaxf(largest, warp_largest[r][w]);
     // Where every score is -infinity, so that there is no largest, the weights are zero.
     weight[r] = exp2f(weight[r] - (largest == -INFINITY ? 0.0f : largest));
-    const float sum = warp_sum(weight[r]);
+    const float sum = warp_reduce(weight[r], Sum());
     if (lane == 0) warp_sums[r][warp] = sum;
 #pragma unroll
     for (int e = 0; e < 8; ++e) fragment[r][e] = 0;
@@ -287,8 +276,7 @@ __global__ void __launch_bounds__(kMergeThreads)
   float largest = -INFINITY;
   for (int s = threadIdx.x % 32; s < n_splits; s += 32)
     largest = fmaxf(largest, results.stats[first_slot + s].x);
-  largest = warp_max(largest);
-  if (largest == -INFINITY) largest = 0;
+  largest = warp_reduce(largest, Max());
 
   const int d = threadIdx.x % kColumns * 4, part = threadIdx.x / kColumns;
   float4 mixed{};

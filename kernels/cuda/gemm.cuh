@@ -46,6 +46,7 @@ struct Tile {
   static constexpr int kRows = kRowsOfTile, kTokens = kTokensOfTile;
   static constexpr int kWarpRows = kRowsOfWarp, kWarpTokens = kTokensOfWarp;
   static constexpr int kThreads = 2 * kRows;
+  static constexpr int kBlocks = kThreads == 128 ? 4 : 0;  // at least at once; 0: any
   static_assert(32 * (kRows / kWarpRows) * (kTokens / kWarpTokens) == kThreads);
 };
 using LargeTile = Tile<128, 128, 64, 32>;
@@ -316,7 +317,7 @@ __device__ __forceinline__ void store_results(const Accumulators<T>& acc,
 }  // namespace
 
 template <class F, class T>
-__global__ void __launch_bounds__(T::kThreads) gemm_kernel(GemmArguments a) {
+__global__ void __launch_bounds__(T::kThreads, T::kBlocks) gemm_kernel(GemmArguments a) {
   using W = WeightPart<F>;
   using S = Stage<W, T>;
   extern __shared__ __align__(16) unsigned char dynamic_smem[];

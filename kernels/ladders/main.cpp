@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cxxopts.hpp>
+#include <fstream>
 
 #include "lab/core/error.hpp"
 #include "ladders/benches.hpp"
@@ -90,6 +91,18 @@ bool good(const Record& record) {
   });
 }
 
+void write_json(const std::string& file, const nlohmann::ordered_json& content) {
+  const std::string text = content.dump(1) + "\n";
+  if (file == "-") {
+    fmt::print("{}", text);
+    return;
+  }
+  std::ofstream out(file);
+  out << text;
+  out.close();
+  LAB_CHECK(out, "{} cannot be written; --json needs a file in a folder that exists", file);
+}
+
 int run(int argc, char** argv) {
   cxxopts::Options o = options();
   const auto given = o.parse(argc, argv);
@@ -105,6 +118,8 @@ int run(int argc, char** argv) {
                          ? std::vector<std::string>{}
                          : given["ladder"].as<std::vector<std::string>>();
   const Bench bench = on_gpu ? cuda_bench() : Bench{.gpu = kSimt, .count = count_on_simt};
+  const std::string json_file =
+      given.count("json") == 0 ? "" : given["json"].as<std::string>();
   nlohmann::ordered_json records = nlohmann::ordered_json::array();
   bool all_good = true;
   for (const Ladder& ladder :
@@ -112,13 +127,12 @@ int run(int argc, char** argv) {
     const Record record = climb(bench, ladder, size_of(given, ladder, on_gpu));
     all_good = all_good && good(record);
     records.push_back(json(record));
-    if (given.count("json") == 0) fmt::print("{}\n", table(record));
+    if (json_file != "-") fmt::print("{}\n", table(record));
   }
-  if (given.count("json") != 0)
-    fmt::print("{}\n", nlohmann::ordered_json{{"schema", "decodelab-ladders-1"},
-                                              {"device", on_gpu ? cuda_name() : "simt"},
-                                              {"ladders", records}}
-                           .dump(1));
+  if (!json_file.empty())
+    write_json(json_file, {{"schema", "decodelab-ladders-1"},
+                           {"device", on_gpu ? cuda_name() : "simt"},
+                           {"ladders", records}});
   return all_good ? 0 : kExitFailure;
 }
 

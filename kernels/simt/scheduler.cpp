@@ -194,20 +194,28 @@ void Worker::make_ready(int i, bool from_warp) {
 }
 
 void Worker::wait() {
-  const int me = current_lane, next = next_lane();
+  const int next = next_lane();
   if (next < 0) fail_deadlock();
+  continue_with(next);
+}
+
+/// A thread that polls must not be taken again before those that have not even started.
+void Worker::yield() {
+  make_ready(current_lane, false);
+  if (started_ < start_order_.size())
+    continue_with(start_order_[started_++]);
+  else
+    wait();
+}
+
+void Worker::continue_with(int next) {
+  const int me = current_lane;
   short& fiber = fiber_of_[std::size_t(next)];
   if (fiber < 0) fiber = short(take_fiber());
   enter(next);
   if (next == me) return;
   ++counts.switches;
-  switch_fiber(fibers_[std::size_t(fiber_of_[std::size_t(me)])],
-               fibers_[std::size_t(fiber)]);
-}
-
-void Worker::yield() {
-  make_ready(current_lane, false);
-  wait();
+  switch_fiber(fibers_[std::size_t(fiber_of_[std::size_t(me)])], fibers_[std::size_t(fiber)]);
 }
 
 void Worker::lane_exit() {

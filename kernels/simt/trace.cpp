@@ -191,13 +191,13 @@ void MemoryTracer::check_cells(Worker& worker, const Event& e, const Target& t,
       cell.block = mine.block;
     }
     const bool defined = (cell.defined & bytes) == bytes || (t.block && t.block->defined);
-    if (!e.write && !defined)
+    if ((!e.write || e.updates) && !defined)
       find(worker, "uninitialised read", site, kValue,
            describe(worker, static_cast<const char*>(e.address) + done) + "\n  " +
                actor(worker, e, site) + ", nobody has written it" +
                (t.shared() ? " in this block" : ""));
     check_races(worker, e, cell, bytes, site);
-    cell.defined |= e.write || e.atomic ? bytes : 0;
+    cell.defined |= e.write ? bytes : 0;
     mine.bytes = bytes;
     note(cell, mine, e.write, thread);
     done += n;
@@ -218,7 +218,8 @@ void MemoryTracer::check_races(Worker& worker, const Event& e, const Cell& cell,
     find_race(worker, e, site, cell.older_read, false);
 }
 
-/// Two reads are remembered: the last, and one that does not happen before it.
+/// Two reads are remembered: the last, and one that does not happen before it, of another
+/// warp if there is one.
 void MemoryTracer::note(Cell& cell, const Access& a, bool write, int thread) {
   if (write) {
     const bool mine = cell.write.thread == a.thread && cell.write.block == a.block &&
@@ -228,7 +229,12 @@ void MemoryTracer::note(Cell& cell, const Access& a, bool write, int thread) {
     cell.write.bytes |= before;
     return;
   }
-  if (cell.read.bytes && !clocks_.ordered(cell.read, thread)) cell.older_read = cell.read;
+  const Access& older = cell.older_read;
+  const bool keep = older.bytes &&
+                    (older.thread / 32 != a.thread / 32 || older.block != a.block) &&
+                    !clocks_.ordered(older, thread);
+  if (!keep && cell.read.bytes && !clocks_.ordered(cell.read, thread))
+    cell.older_read = cell.read;
   cell.read = a;
 }
 
@@ -265,9 +271,13 @@ void MemoryTracer::access(Worker& worker, const void* p, std::size_t bytes, bool
 
 void MemoryTracer::atomic(Worker& worker, const void* p, std::size_t bytes, Location loc) {
   clocks_.atomic(worker.current_lane, p);
-  // Its value must exist, and then it is written.
-  on_access(worker, {p, bytes, false, true, nullptr, loc});
-  on_access(worker, {p, bytes, true, true, nullptr, loc});
+  on_access(worker, {.address = p,
+                     .bytes = bytes,
+                     .write = true,
+                     .atomic = true,
+                     .pc = nullptr,
+                     .loc = loc,
+                     .updates = true});
 }
 
 void MemoryTracer::copy_issued(Worker& worker, void* to, std::size_t bytes, Location loc) {

@@ -28,6 +28,7 @@ class MemoryTracer final : public Tracer {
     const void* pc;  ///< null: `loc` says where
     Location loc;
     bool counted = true;
+    bool updates = false;  ///< a write that reads first
   };
   void on_access(Worker& worker, const Event& e);
   /// A volatile access takes part in what atomics and fences order.

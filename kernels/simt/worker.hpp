@@ -107,6 +107,7 @@ class Worker {
   int random_lane();
   void make_ready(int lane, bool from_warp);
   void wait();
+  void continue_with(int lane);
   void lane_exit();
   void release_barrier();
   bool complete_collective(int warp, std::uint32_t mask, int last);

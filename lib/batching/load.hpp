@@ -16,7 +16,7 @@ struct LoadRun {
 };
 
 /// Submits each request when it arrives and steps until all have ended.
-/// @param requests  in order of arrival; empty arrival: at once
+/// @param requests  in order of arrival, counted from the call; empty arrival: at once
 /// @throws Error as Engine::submit
 LoadRun run_load(Engine& engine, std::vector<Request> requests);
 

@@ -36,7 +36,7 @@ void Scheduler::add_prompts(StepPlan& plan) {
     while (started != running_.end() && (*started)->is_decoding()) ++started;
     const bool has_started = started != running_.end();
     LiveRequest* r = has_started ? *started : nullptr;
-    if (admitting && !waiting_.empty() &&
+    if (admitting && !waiting_.empty() && n_running() < config_.max_num_seqs &&
         (!has_started || GoesBefore()(*waiting_.begin(), r)))
       r = *waiting_.begin();
     if (!r) return;

@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "lab/core/buffer.hpp"
 #include "lab/core/cpu_name.hpp"
+#include "lab/core/error.hpp"
 #include "lab/device/kv_type.hpp"
 #include "lab/device/make_device.hpp"
 #include "lab/kernels/add.hpp"
@@ -13,7 +16,6 @@
 #include "lab/kernels/kv_append.hpp"
 #include "lab/kernels/machine.hpp"
 #include "lab/kernels/rms_norm.hpp"
-#include "lab/kernels/silu_mul.hpp"
 
 namespace lab {
 namespace {
@@ -108,14 +110,17 @@ class CpuDevice final : public Device {
   }
   void linear(std::initializer_list<Projection> products,
               DeviceView<const float, 2> x) override {
-    for (const Projection& p : products) packed(p.weights)(host(p.y), host(x));
+    std::array<cpu::Projection, 4> group;
+    LAB_CHECK(products.size() <= group.size(),
+              "linear: {} products of one input; at most {} go together", products.size(),
+              group.size());
+    std::size_t n = 0;
+    for (const Projection& p : products) group[n++] = {&packed(p.weights), host(p.y)};
+    cpu::linear_group(std::span(group).first(n), host(x), activations_);
   }
   void swiglu(DeviceView<float, 2> y, const Matrix& gate, const Matrix& up,
               DeviceView<const float, 2> x) override {
-    const auto other = up_.fit<2>(*this, {x.shape[0], up.rows()});
-    packed(gate)(host(y), host(x));
-    packed(up)(host(other), host(x));
-    cpu::silu_mul(host(y), host(y), host(other));
+    cpu::swiglu(host(y), packed(gate), packed(up), host(x), activations_);
   }
   void add(DeviceView<float, 2> out, DeviceView<const float, 2> a,
            DeviceView<const float, 2> b) override {
@@ -139,8 +144,7 @@ class CpuDevice final : public Device {
   }
 
  private:
-  [[maybe_unused]] Activations activations_;
-  DeviceArray<float> up_;  // (T, F)
+  Activations activations_;
 };
 
 }  // namespace

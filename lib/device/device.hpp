@@ -105,7 +105,7 @@ class Device {
                            DeviceView<const float, 1> inv_freq) = 0;
   virtual void rope(DeviceView<float, 3> x, DeviceView<const float, 2> cos,
                     DeviceView<const float, 2> sin, RopeLayout layout) = 0;
-  /// Every product of the same x: one pass over the activations.
+  /// Up to four products of the same x, which is prepared once for all.
   virtual void linear(std::initializer_list<Projection> products,
                       DeviceView<const float, 2> x) = 0;
   /// y (T, F) = silu(x gate^T) * (x up^T)

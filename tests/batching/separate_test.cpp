@@ -128,6 +128,22 @@ TEST_CASE("static batches end with their longest answer, and count what they was
   CHECK(padding_share({4, 2, 1}) == Approx(padding[0] / 12.0));
 }
 
+TEST_CASE("static batching is the limit of both knobs: enough never wait") {
+  const auto schedule = [](SchedulerConfig c) {
+    c.max_num_batched_tokens = 1000;
+    c.max_num_seqs = 3;
+    Bench b(c);
+    Rng rng(4);
+    for (int id = 0; id < 20; ++id)
+      b.engine.submit(make_request(id, 1 + rng.below(9), 1 + rng.below(9)));
+    return b.steps();
+  };
+  SchedulerConfig is_static = separate(0.3, 20);
+  is_static.interleave = Interleave::static_batches;
+  CHECK(schedule(separate(std::numeric_limits<double>::infinity(), 1000000)) ==
+        schedule(is_static));
+}
+
 TEST_CASE("a static batch is as wide as its longest prompt, also in the token budget") {
   SchedulerConfig c = separate(0.3, 20);
   c.interleave = Interleave::static_batches;

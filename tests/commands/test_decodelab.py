@@ -62,6 +62,10 @@ class Usage(CommandTest):
         self.refuses(2, "top-p is 0", "generate", "--prompt", "a", "--top-p", "0")
         self.refuses(2, "--threads is 'two'", "generate", "--prompt", "a", "--threads", "two")
         self.refuses(2, "--kv-dtype is 'q4'", "generate", "--prompt", "a", "--kv-dtype", "q4")
+        self.refuses(2, "--activations is 'int4'", "generate", "--prompt", "a",
+                     "--activations", "int4")
+        self.refuses(2, "int8 is for --device cpu", "generate", "--prompt", "a",
+                     "--activations", "int8", "--device", "simt")
         self.refuses(2, "unknown device 'gpu'", "generate", "--prompt", "a", "--device", "gpu")
         self.refuses(2, "--threads has 'x'", "bench", "--threads", "1,x")
         self.refuses(2, "at least 1", "bench", "--prefill", "0")
@@ -72,7 +76,8 @@ class Generate(CommandTest):
     def test_json_object(self):
         out = json.loads(self.ok("generate", "--prompt", "What is 2+2?", "--json"))
         self.assertEqual(set(out), {"prompt_ids", "ids", "text", "finish_reason", "ttft_ms",
-                                    "tpot_ms", "prefill_tokens_per_s", "decode_tokens_per_s"})
+                                    "tpot_ms", "prefill_tokens_per_s", "decode_tokens_per_s",
+                                    "device", "activations"})
         self.assertEqual(out["finish_reason"], "stop")
         self.assertIn("4", out["text"])
         self.assertEqual(out["ids"][-1], 0)             # the end token is in ids, not in text

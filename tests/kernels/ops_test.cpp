@@ -18,6 +18,14 @@ std::string text_of(const std::filesystem::path& path) {
   return text.str();
 }
 
+/// The text of all files of a folder with this extension.
+std::string texts_of(const std::filesystem::path& folder, const std::string& extension) {
+  std::string all;
+  for (const auto& file : std::filesystem::directory_iterator(folder))
+    if (file.path().extension() == extension) all += text_of(file.path());
+  return all;
+}
+
 struct Op {
   std::string name;
   int chapter;
@@ -50,12 +58,30 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("every operation has a GPU version, and a row in the table of parity tests") {
+  const std::filesystem::path root = std::filesystem::path(LAB_MODELS).parent_path();
+  const std::string kernels = texts_of(root / "kernels/cuda", ".cu");
+  const std::string rows = texts_of(root / "tests/parity", ".cpp");
+  for (const auto& [name, chapter] : kOps) {
+    INFO(name);
+    const std::string header =
+        text_of(root / "kernels/include/lab/kernels" / (name + ".hpp"));
+    CHECK_THAT(header, ContainsSubstring("LAB_GPU_VERSIONS("));
+    CHECK_THAT(text_of(root / "kernels/cuda" / (name + ".cu")),
+               ContainsSubstring("lab/kernels/" + name + ".hpp"));
+    CHECK_THAT(kernels, ContainsSubstring("check_" + name + "("));
+    CHECK_THAT(rows, ContainsSubstring("LAB_PARITY(" + name + ", "));
+  }
+}
+
 TEST_CASE("every kernel header is an operation of the table") {
   const std::filesystem::path root = std::filesystem::path(LAB_MODELS).parent_path();
   for (const auto& file :
        std::filesystem::directory_iterator(root / "kernels/include/lab/kernels")) {
     const std::string stem = file.path().stem().string();
-    if (file.path().extension() != ".hpp" || stem == "check" || stem == "machine") continue;
+    if (file.path().extension() != ".hpp" || stem == "check" || stem == "machine" ||
+        stem == "gpu")
+      continue;
     INFO(stem);
     CHECK(std::any_of(std::begin(kOps), std::end(kOps),
                       [&](const Op& op) { return op.name == stem; }));

@@ -114,9 +114,10 @@ inline std::string mismatch(const float* a, const float* b, std::int64_t n, doub
                             double relative) {
   for (std::int64_t i = 0; i < n; ++i) {
     if (std::isnan(b[i]) && std::isnan(a[i])) continue;
-    if (std::isinf(b[i]) && a[i] == b[i]) continue;
+    if (a[i] == b[i]) continue;
     const double error = std::abs(double(a[i]) - double(b[i]));
-    if (!(error <= absolute + relative * std::abs(double(b[i]))))
+    const double allowed = absolute + relative * std::abs(double(b[i]));
+    if (std::isinf(b[i]) || !(error <= allowed))
       return fmt::format("[{}] of {}: {} instead of {} (error {})", i, n, a[i], b[i],
                          error);
   }

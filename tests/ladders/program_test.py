@@ -16,10 +16,10 @@ def ladders(*arguments):
 
 class ProgramTest(unittest.TestCase):
     def test_the_record_is_current(self):
-        done = ladders("--json")
+        done = ladders("--json", "-")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(json.loads(done.stdout), json.loads(RECORD.read_text()),
-                         f"run: {PROGRAM} --json > {RECORD.relative_to(ROOT)}")
+                         f"run: {PROGRAM} --json {RECORD.relative_to(ROOT)}")
 
     def test_table(self):
         done = ladders("gemv", "--size", "1,128,512")
@@ -38,6 +38,7 @@ class ProgramTest(unittest.TestCase):
                 (["gemm", "--size", "3,5"], 2, "--size of gemm needs T,N,K"),
                 (["softmax", "--size", "3,5,8"], 2, "--size of softmax needs T,1,K"),
                 (["gemm", "--size", "0,1,1"], 1, "must be at least 1"),
+                (["gemv", "--size", "1,2,16", "--json", "/no/such/folder/x"], 1, "cannot be written"),
                 (["--device", "tpu"], 2, "neither simt nor cuda"),
                 (["--no-such-option"], 2, "no-such-option")):
             done = ladders(*arguments)

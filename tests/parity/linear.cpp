@@ -9,7 +9,7 @@ using namespace lab::test;
 namespace {
 
 /// Of the sum of |x * w|, which rounding errors are proportional to.
-constexpr double kRelative = 1e-5;
+constexpr double kRelative = 3e-6;
 
 /// The product in double precision, and the sum of |x * w|.
 struct Exact {
@@ -111,8 +111,11 @@ LAB_PARITY(linear, "every format, odd rows and columns") {
 
 LAB_PARITY(linear, "any number of tokens") {
   each_dtype([](DType dtype) {
-    for (const std::int64_t t : {1, 2, 3, 5, 7, 8, 9, 16, 17, 33, 65})
+    for (const std::int64_t t : {1, 2, 3, 5, 7, 8, 9, 16, 17, 33, 65}) {
+      if (kTraced && t != 2 && t != 7 && t != 17 && !(t == 65 && dtype == DType::q2_k))
+        continue;
       check({dtype, 19, block_of(dtype) == 1 ? 70 : block_of(dtype), t});
+    }
   });
 }
 
@@ -180,6 +183,7 @@ LAB_PARITY(linear, "large, small and uneven activations") {
 
 LAB_PARITY(linear, "a token's result is the same bits in any company") {
   each_dtype([](DType dtype) {
+    if (kTraced && dtype != DType::f32 && dtype != DType::q5_k) return;
     const Problem p(dtype, 20, 512, 70, 5);
     const gpu::Linear layer(p.weights(), stream());
     INFO(p.name());

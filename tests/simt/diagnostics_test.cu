@@ -8,7 +8,7 @@ __global__ void good_kernel(float* out) {
   __shared__ float values[64];
   values[threadIdx.x] = 1.0f;
   __syncthreads();
-  out[threadIdx.x] = values[63 - threadIdx.x];
+  out[blockIdx.x * 64 + threadIdx.x] = values[63 - threadIdx.x];
 }
 
 /// Expects a failure whose report has all the words, and then a working emulator.
@@ -19,9 +19,9 @@ void expect_failure(const std::vector<std::string>& words, void (*kernel)(P...),
   REQUIRE(report != "");
   for (const std::string& word : words) CHECK_THAT(report, ContainsSubstring(word));
   cudaGetLastError();
-  DeviceArray<float> out(64);
+  DeviceArray<float> out(3 * 64);
   run(good_kernel, {3, 64}, out.data());
-  CHECK(out.host() == std::vector<float>(64, 1.0f));
+  CHECK(out.host() == std::vector<float>(3 * 64, 1.0f));
 }
 
 bool fixed_order() {
@@ -230,8 +230,8 @@ TEST_CASE("simt: a kernel that does not end is stopped") {
     int before = emulator::config().timeout_s;
   } with;
   DeviceArray<int> out(32), flag(std::vector<int>{0});
-  expect_failure({"time limit", "thread (1,0,0)", "still running after 1 s"}, endless_kernel,
-                 {1, 32}, out.data(), 1);
+  expect_failure({"time limit", "thread (1,0,0)", "still running after 1 s"},
+                 endless_kernel, {1, 32}, out.data(), 1);
   expect_failure({"time limit", " after 1 s"}, endless_polling, {2, 2}, flag.data());
 }
 

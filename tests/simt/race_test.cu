@@ -5,15 +5,17 @@ namespace {
 
 SIMT_DYNAMIC_SMEM(smem)
 
-/// Launches a kernel that must be reported with all the words.
+/// Launches a kernel that must be reported: with all the words in the forward order, which
+/// decides who is found first, and with the first of them in the order of this run.
 template <class... P, class... A>
 void expect_report(const std::vector<std::string>& words, void (*kernel)(P...),
                    const Grid& g, A&&... arguments) {
-  for (int repeat = 0; repeat < 2; ++repeat) {  // a second launch is reported as the first
-    const std::string report = report_of(kernel, g, arguments...);
-    REQUIRE(report != "");
-    for (const std::string& word : words) CHECK_THAT(report, ContainsSubstring(word));
-  }
+  CHECK_THAT(report_of(kernel, g, arguments...), ContainsSubstring(words.front()));
+  const emulator::Order order = emulator::config().order;
+  emulator::config().order = emulator::Order::forward;
+  const std::string report = report_of(kernel, g, arguments...);
+  emulator::config().order = order;
+  for (const std::string& word : words) CHECK_THAT(report, ContainsSubstring(word));
   cudaGetLastError();
 }
 
@@ -255,7 +257,7 @@ __global__ void beyond_dynamic(float* out) {
 __global__ void beyond_static(float* out, unsigned k) {
   __shared__ float s[32];
   s[(threadIdx.x + k) * 5] = 1.0f;  // @beyond static
-  out[threadIdx.x] = 0;
+  out[threadIdx.x] = s[0];
 }
 TEST_CASE("simt: shared memory out of bounds") {
   DeviceArray<float> out(64);
@@ -282,9 +284,8 @@ TEST_CASE("simt: values that nobody has written") {
   expect_report({"uninitialised read", "global memory, byte 0 of 256"}, uninitialised,
                 {1, 64}, fresh.data(), out.data());
   cudaMemset(half_set.data(), 0, 128);
-  const std::string report = report_of(uninitialised, {1, 64}, half_set.data(), out.data());
-  CHECK_THAT(report, ContainsSubstring("global memory, byte 128 of 256"));
-  cudaGetLastError();
+  expect_report({"uninitialised read", "global memory, byte 128 of 256"}, uninitialised,
+                {1, 64}, half_set.data(), out.data());
 }
 
 __global__ void byte_wise(unsigned char* out) {
@@ -298,8 +299,8 @@ TEST_CASE("simt: neighbouring bytes are not the same memory") {
 }
 
 __global__ void misaligned(const float* x, float* out) {
-  const float4 v =
-      *reinterpret_cast<const float4*>(x + threadIdx.x * 4 + 1);  // @misaligned
+  const auto* p = reinterpret_cast<const float4*>(x + threadIdx.x * 4 + 1);
+  const float4 v = *p;  // @misaligned
   out[threadIdx.x] = v.x + v.w;
 }
 TEST_CASE("simt: a vector load from an address that is no multiple of its size") {
@@ -331,8 +332,8 @@ __global__ void async_overwrites(const float* x, float* out) {
   __shared__ __align__(16) float s[128];
   float sum = 0;
   for (int k = 0; k < 2; ++k) {
-    emulator::cp_async(&s[threadIdx.x * 4], x + k * 128 + threadIdx.x * 4, 16,
-                       16);  // @overwrite, copy
+    const float* from = x + k * 128 + threadIdx.x * 4;
+    emulator::cp_async(&s[threadIdx.x * 4], from, 16, 16);  // @overwrite, copy
     emulator::cp_async_commit();
     emulator::cp_async_wait(0);
     __syncthreads();

@@ -158,13 +158,16 @@ __global__ void tensor_kernel(const __half* a, float* d) {
   wmma::load_matrix_sync(fb, a, 16);
   wmma::fill_fragment(fc, 0.0f);
   wmma::mma_sync(fc, fa, fb, fc);
-  wmma::store_matrix_sync(d, fc, 16, wmma::mem_row_major);
+  wmma::store_matrix_sync(d + blockIdx.x * 256, fc, 16, wmma::mem_row_major);
 }
 TEST_CASE("simt: tensor core instructions are counted, and their memory") {
   DeviceArray<__half> a(std::vector<__half>(256, __half(1.0f)));
-  DeviceArray<float> d(256);
+  DeviceArray<float> d(2 * 256);
   const emulator::Counters c = counters_of(tensor_kernel, {2, 32}, a.data(), d.data());
-  (void)c;
+  CHECK(c.mma == 2);
+  CHECK(c.warp_ops == 2 * 4);
+  CHECK(c.global_load.useful_bytes == 2 * 2 * 512);
+  CHECK(c.global_store.useful_bytes == 2 * 1024);
 }
 
 __global__ void atomic_kernel(int* x) { atomicAdd(&x[threadIdx.x % 4], 1); }
@@ -177,16 +180,16 @@ TEST_CASE("simt: atomics are counted apart") {
 }
 
 __device__ __forceinline__ float doubled(const float* p) {
-  return 2.0f * __ldg(p);
-}  // @through a helper
+  return 2.0f * __ldg(p);  // @through a helper
+}
 __global__ void lines_kernel(const float* x, float* out) {
   __shared__ float s[32][32];
   s[threadIdx.x][0] = doubled(x + threadIdx.x);  // @column store
   __syncthreads();
-  out[threadIdx.x] = s[threadIdx.x][0];  // @column load
+  out[blockIdx.x * 32 + threadIdx.x] = s[threadIdx.x][0];  // @column load
 }
 TEST_CASE("simt: traffic by source line") {
-  DeviceArray<float> x(iota<float>(32)), out(32);
+  DeviceArray<float> x(iota<float>(32)), out(96);
   counters_of(lines_kernel, {3, 32}, x.data(), out.data());
   const std::vector<emulator::LineTraffic> lines = emulator::line_traffic();
   REQUIRE(lines.size() == 4);

@@ -88,14 +88,16 @@ Row measure(Transformer& transformer, const Workload& w, int threads) {
           prefill_cost.flops / prefill_s / transformer.device().flop_peak()};
 }
 
-void print_row(const Row& r, std::int64_t batch, bool json) {
+void print_row(const Row& r, std::int64_t batch, const LoadedModel& loaded, bool json) {
   if (json) {
     const nlohmann::ordered_json out{{"threads", r.threads},
                                      {"batch", batch},
                                      {"prefill_tokens_per_s", r.prefill_tokens_per_s},
                                      {"decode_tokens_per_s", r.decode_tokens_per_s},
                                      {"bandwidth_share", r.bandwidth_share},
-                                     {"flop_share", r.flop_share}};
+                                     {"flop_share", r.flop_share},
+                                     {"device", loaded.device->name()},
+                                     {"activations", name(loaded.activations)}};
     fmt::print("{}\n", out.dump());
   } else {
     fmt::print("{:>7}{:>7}{:>18.1f}{:>18.1f}{:>17.0f}%{:>12.0f}%\n", r.threads, batch,
@@ -118,9 +120,7 @@ int bench(int argc, char** argv) {
       "floating-point operations of prefill, as a share of the peak measured just now.");
   options.add_options()  //
       ("model", "target, draft, smollm2, or the path of a model",
-       cxxopts::value<std::string>()->default_value("target"))  //
-      ("device", "cpu, cuda (an NVIDIA GPU), or simt (emulated: its speeds mean nothing)",
-       cxxopts::value<std::string>()->default_value("cpu"))                               //
+       cxxopts::value<std::string>()->default_value("target"))                            //
       ("prefill", "prompt tokens", cxxopts::value<std::int64_t>()->default_value("512"))  //
       ("decode", "tokens to decode",
        cxxopts::value<std::int64_t>()->default_value("64"))  //
@@ -131,9 +131,9 @@ int bench(int argc, char** argv) {
       ("repeat", "runs; the best counts", cxxopts::value<int>()->default_value("3"))  //
       ("json",
        "one JSON object a line: {threads, batch, prefill_tokens_per_s, "
-       "decode_tokens_per_s, "
-       "bandwidth_share, flop_share}")  //
+       "decode_tokens_per_s, bandwidth_share, flop_share, device, activations}")  //
       ("h,help", "print this help");
+  add_device_options(options, "auto");
   const auto given = parse(options, argc, argv);
   if (!given) return 0;
   const Workload w{(*given)["prefill"].as<std::int64_t>(),
@@ -142,7 +142,8 @@ int bench(int argc, char** argv) {
   if (w.prefill < 1 || w.decode < 1 || w.batch < 1 || w.repeat < 1)
     throw UsageError("--prefill, --decode, --batch and --repeat must be at least 1");
   const auto threads = parse_threads((*given)["threads"].as<std::string>());
-  const auto [device, model] = load(*given);
+  const LoadedModel loaded = load(*given);
+  const auto& model = loaded.model;
   LAB_CHECK(
       w.prefill <= model->config().context_length - w.decode,
       "--prefill {} and --decode {} do not fit the model's context of {} positions; ask "
@@ -150,9 +151,11 @@ int bench(int argc, char** argv) {
       w.prefill, w.decode, model->config().context_length);
   const bool json = given->count("json") > 0;
   if (!json)
-    fmt::print("{:>7}{:>7}{:>18}{:>18}{:>18}{:>13}\n", "threads", "batch", "prefill, tok/s",
-               "decode, tok/s", "of bandwidth", "of peak");
-  for (const int n : threads) print_row(measure(model->transformer(), w, n), w.batch, json);
+    fmt::print("{}; {} activations\n{:>7}{:>7}{:>18}{:>18}{:>18}{:>13}\n",
+               loaded.device->description(), name(loaded.activations), "threads", "batch",
+               "prefill, tok/s", "decode, tok/s", "of bandwidth", "of peak");
+  for (const int n : threads)
+    print_row(measure(model->transformer(), w, n), w.batch, loaded, json);
   if (!json)
     fmt::print(
         "of bandwidth: bytes read while decoding; above 100 % where a small model stays "

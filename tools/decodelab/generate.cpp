@@ -18,6 +18,7 @@ namespace {
 
 void add_options(cxxopts::Options& options) {
   add_common_options(options);
+  add_device_options(options, "auto");
   options.add_options()                                                                 //
       ("prompt", "the text to go on from", cxxopts::value<std::string>())               //
       ("prompt-file", "read the prompt from this file", cxxopts::value<std::string>())  //
@@ -44,8 +45,7 @@ void add_options(cxxopts::Options& options) {
        cxxopts::value<std::string>()->default_value("f32"))  //
       ("json",
        "print one JSON object instead of text: {prompt_ids, ids, text, finish_reason, "
-       "ttft_ms, "
-       "tpot_ms, prefill_tokens_per_s, decode_tokens_per_s}");
+       "ttft_ms, tpot_ms, prefill_tokens_per_s, decode_tokens_per_s, device, activations}");
 }
 
 GenerateOptions generate_options(const cxxopts::ParseResult& given) {
@@ -87,7 +87,7 @@ std::vector<std::int32_t> encode_prompt(const Tokenizer& tokenizer,
   return apply_chat_template(tokenizer, {&message, 1}, true);
 }
 
-void print_json(const GenerateResult& r) {
+void print_json(const GenerateResult& r, const LoadedModel& loaded) {
   const nlohmann::ordered_json out{
       {"prompt_ids", r.prompt_ids},
       {"ids", r.ids},
@@ -96,18 +96,20 @@ void print_json(const GenerateResult& r) {
       {"ttft_ms", r.metrics.ttft_ms()},
       {"tpot_ms", r.metrics.tpot_ms()},
       {"prefill_tokens_per_s", r.metrics.prefill_tokens_per_s()},
-      {"decode_tokens_per_s", r.metrics.decode_tokens_per_s()}};
+      {"decode_tokens_per_s", r.metrics.decode_tokens_per_s()},
+      {"device", loaded.device->name()},
+      {"activations", name(loaded.activations)}};
   fmt::print("{}\n", out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-void print_metrics(const GenerateResult& r) {
+void print_metrics(const GenerateResult& r, const LoadedModel& loaded) {
   fmt::print(
       stderr,
       "\n[{} prompt tokens, {} generated, {}; TTFT {:.1f} ms, TPOT {:.2f} ms; prefill "
-      "{:.0f}, decode {:.0f} tokens/s]\n",
+      "{:.0f}, decode {:.0f} tokens/s; {}, {} activations]\n",
       r.prompt_ids.size(), r.ids.size(), name(r.finish_reason), r.metrics.ttft_ms(),
       r.metrics.tpot_ms(), r.metrics.prefill_tokens_per_s(),
-      r.metrics.decode_tokens_per_s());
+      r.metrics.decode_tokens_per_s(), loaded.device->name(), name(loaded.activations));
 }
 
 }  // namespace
@@ -123,7 +125,8 @@ int generate(int argc, char** argv) {
   const DType dtype = kv_dtype((*given)["kv-dtype"].as<std::string>());
   apply_threads(*given);
   const std::string prompt = read_prompt(*given);
-  const auto [device, model] = load(*given);
+  const LoadedModel loaded = load(*given);
+  const auto& model = loaded.model;
   const auto ids = encode_prompt(model->tokenizer(), prompt, given->count("chat") > 0);
   check_context(model->config(), std::ssize(ids));
 
@@ -142,11 +145,11 @@ int generate(int argc, char** argv) {
   };
   const GenerateResult result = run();
   if (json) {
-    print_json(result);
+    print_json(result, loaded);
   } else {
     fmt::print("\n");
     std::fflush(stdout);
-    print_metrics(result);
+    print_metrics(result, loaded);
   }
   return 0;
 }

@@ -38,10 +38,12 @@ int logits(int argc, char** argv) {
       "Reads JSON arrays of token ids, one a line, and writes for each a "
       "JSON array of the V logits that follow its last token (f32).");
   add_common_options(options);
+  add_device_options(options, "f32");
   const auto given = parse(options, argc, argv);
   if (!given) return 0;
   apply_threads(*given);
-  const auto [device, model] = load(*given);
+  const LoadedModel loaded = load(*given);
+  const auto& model = loaded.model;
   Transformer& transformer = model->transformer();
   for_each_line([&](const std::string& line, int number) {
     const auto ids = read_ids(line, number);

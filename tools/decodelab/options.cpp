@@ -6,6 +6,7 @@
 
 #include "lab/core/error.hpp"
 #include "lab/core/parallel.hpp"
+#include "lab/model/find_model.hpp"
 
 namespace lab::tools {
 
@@ -13,12 +14,21 @@ void add_common_options(cxxopts::Options& options) {
   options.add_options()  //
       ("model", "target, draft, smollm2, or the path of a GGUF or safetensors model",
        cxxopts::value<std::string>()->default_value("target"))  //
-      ("device",
-       "cpu, cuda (an NVIDIA GPU), or simt (the same CUDA kernels, emulated on the CPU)",
-       cxxopts::value<std::string>()->default_value("cpu"))  //
       ("threads", "threads; 0: one per physical core",
        cxxopts::value<std::string>()->default_value("0"))  //
       ("h,help", "print this help");
+}
+
+void add_device_options(cxxopts::Options& options, const char* activations) {
+  options.add_options()  //
+      ("device",
+       "cpu, cuda (an NVIDIA GPU), or simt (the same CUDA kernels, emulated on the CPU)",
+       cxxopts::value<std::string>()->default_value("cpu"))  //
+      ("activations",
+       "how a CPU multiplies quantised weights: int8 (fast; activations rounded to 8 "
+       "bits), "
+       "f32 (exact), or auto: int8 for quantised weights, f32 for others",
+       cxxopts::value<std::string>()->default_value(activations));
 }
 
 std::optional<cxxopts::ParseResult> parse(cxxopts::Options& options, int argc,
@@ -37,10 +47,40 @@ std::optional<cxxopts::ParseResult> parse(cxxopts::Options& options, int argc,
   }
 }
 
+const char* name(Activations activations) {
+  return activations == Activations::int8 ? "int8" : "f32";
+}
+
+namespace {
+
+/// Whether most of a model's multiplications are with quantised weights.
+bool is_quantised(const ModelSource& source) {
+  return !source.weights.layers.empty() &&
+         dtype_info(source.weights.layers.front().up.dtype).block_size > 1;
+}
+
+Activations choose_activations(const std::string& wanted, const std::string& device,
+                               const ModelSource& source) {
+  if (wanted == "f32") return Activations::f32;
+  if (wanted != "int8" && wanted != "auto")
+    throw UsageError(fmt::format("--activations is '{}'; give auto, f32 or int8", wanted));
+  if (wanted == "int8" && device != "cpu")
+    throw UsageError(fmt::format(
+        "--activations int8 is for --device cpu; {} computes with f32", device));
+  return device == "cpu" && is_quantised(source) ? Activations::int8 : Activations::f32;
+}
+
+}  // namespace
+
 LoadedModel load(const cxxopts::ParseResult& given) {
+  const auto device = given["device"].as<std::string>();
+  make_device(device);  // a wrong or missing device is known before the model is read
+  ModelSource source = open_model(find_model(given["model"].as<std::string>()));
   LoadedModel loaded;
-  loaded.device = make_device(given["device"].as<std::string>());
-  loaded.model = load_model(given["model"].as<std::string>(), *loaded.device);
+  loaded.activations =
+      choose_activations(given["activations"].as<std::string>(), device, source);
+  loaded.device = make_device(device, loaded.activations);
+  loaded.model = std::make_unique<Model>(std::move(source), *loaded.device);
   return loaded;
 }
 

@@ -16,8 +16,12 @@
 
 namespace lab::tools {
 
-/// Adds --model, --device, --threads and --help.
+/// Adds --model, --threads and --help.
 void add_common_options(cxxopts::Options& options);
+
+/// Adds --device and --activations.
+/// @param activations  default of --activations: auto, f32 or int8
+void add_device_options(cxxopts::Options& options, const char* activations);
 
 /// Parses, and turns every mistake into a UsageError.
 /// @return nothing if --help was asked for and has been printed
@@ -26,10 +30,15 @@ std::optional<cxxopts::ParseResult> parse(cxxopts::Options& options, int argc, c
 /// The model and where it runs.
 struct LoadedModel {
   std::unique_ptr<Device> device;
+  Activations activations;  ///< as chosen; a GPU has f32 only
   std::unique_ptr<Model> model;
 };
-/// Loads --model on --device.
+/// Loads --model on --device. --activations auto is int8 where a CPU multiplies quantised
+/// weights, f32 elsewhere.
 LoadedModel load(const cxxopts::ParseResult& given);
+
+/// @return "f32" or "int8"
+const char* name(Activations activations);
 
 /// Sets the number of threads as --threads says; 0 is one per physical core.
 void apply_threads(const cxxopts::ParseResult& given);

@@ -17,7 +17,7 @@ WORD = re.compile(r"\d+(-cuda)?")
 HINT = re.compile(rf"\bINFO\(\s*({LITERAL})\)")
 # What a test may need, by the tag [needs-NAME], and how to see whether it is here.
 HARDWARE = {"cuda": lambda: os.path.exists("/dev/nvidiactl") and shutil.which("nvcc"),
-            "emulator": lambda: False}      # of the tests that a GPU is to run: see Exercise.tests
+            "the emulator": lambda: False}      # of the tests that a GPU is to run: see Exercise.tests
 DEVICES = ("simt", "cuda")                  # what can run a CUDA exercise
 
 
@@ -113,7 +113,7 @@ class Exercise:
 
 
 def on_gpu(test):
-    needs = ("cuda", "emulator") if test.trace else ("cuda",)
+    needs = ("cuda", "the emulator") if test.trace else ("cuda",)
     return dataclasses.replace(test, needs=tuple(dict.fromkeys([*test.needs, *needs])))
 
 

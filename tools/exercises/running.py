@@ -171,6 +171,8 @@ def run_test(binary, test, limits=Limits(), seed=STUDENT_SEED, user=None):
     if reason:
         result.outcome, result.message = BLOCKED, reason
         return result
+    if "cuda" in test.needs:
+        limits = dataclasses.replace(limits, memory=0)  # CUDA reserves more than there is
     folder = private_folder(user)
     try:
         name = re.sub(r'([,\[\]*\\"~])', r"\\\1", test.name)

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 
-from literate import notebook, page
+from literate import ladder, notebook, page
 from literate.errors import ChapterError
 
 AWESOME = pathlib.Path("/usr/share/doxygen-awesome-css")     # Debian: doxygen-awesome-css
@@ -91,8 +91,12 @@ class Site:
             for path in exercises:
                 write("ex" + path.parent.name, page.document(
                     path.read_text(), "ex" + path.parent.name, known, is_exercise=True))
+        ladders = ladder.Ladders(self.root)
         for path in documents:
-            write(path.stem, page.document(path.read_text(), path.stem, known))
+            text = page.document(path.read_text(), path.stem, known)
+            write(path.stem, text.replace(ladder.MARK, ladders.listing()))
+        for name, text in ladders.pages():
+            write(name, text)
         return files
 
     # ---------------------------------------------------------------- Doxygen

@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(256)
       ws[k][r] = n0 + r < N && k0 + k < K ? w[(n0 + r) * K + k0 + k] : 0;
     }
     __syncthreads();
-#pragma unroll
+#pragma unroll 4
     for (int i = 0; i < kStep; ++i) {
       float a[8], b[8];
       for (int j = 0; j < 8; ++j) a[j] = xs[i][row + 16 * j];

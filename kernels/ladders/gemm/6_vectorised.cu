@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(256)
     xs[k][r] = a4.x, xs[k + 1][r] = a4.y, xs[k + 2][r] = a4.z, xs[k + 3][r] = a4.w;
     ws[k][r] = b4.x, ws[k + 1][r] = b4.y, ws[k + 2][r] = b4.z, ws[k + 3][r] = b4.w;
     __syncthreads();
-#pragma unroll
+#pragma unroll 4  // all 8 would need more registers than 256 threads can have
     for (int i = 0; i < kStep; ++i) {
       __align__(16) float a[8], b[8];
       read8(a, xs[i], row);

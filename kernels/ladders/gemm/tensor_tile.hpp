@@ -59,7 +59,8 @@ __device__ void store(float* y, const Sums& sum, int row, int column, int T, int
 }
 // [endregion]
 
-/// What is the same for both rungs: 8 warps, each 64 x 32 results.
+// [region prediction]
+/// For both rungs: 8 warps a block, each 64 x 32 results.
 inline Traffic predict_tensor_tile(Size s) {
   const auto warps = s.T / kTile * (s.N / kTile) * 8, steps = s.K / kStep;
   return {// 8 rows of 64 bytes a request
@@ -69,6 +70,7 @@ inline Traffic predict_tensor_tile(Size s) {
           .shared_load = {.requests = warps * steps * 12, .units = warps * steps * 12 * 4},
           .shared_store = {.requests = warps * steps * 4, .units = warps * steps * 4 * 4}};
 }
+// [endregion]
 
 }  // namespace
 }  // namespace lab::LAB_GPU
