@@ -31,7 +31,7 @@ class DeviceArray {
   /// Without values: NaN in every float type, and an error to read where that is checked.
   explicit DeviceArray(std::size_t size) : size_(size) {
     all_ = static_cast<unsigned char*>(allocate_device(size * sizeof(T) + 2 * band()));
-    const std::vector<unsigned char> pattern(band(), kPattern);
+    const std::vector<unsigned char> pattern(band(), pattern_);
     copy_to_device(all_, pattern.data(), band());
     copy_to_device(all_ + band() + size * sizeof(T), pattern.data(), band());
   }
@@ -47,7 +47,7 @@ class DeviceArray {
     copy_to_host(bytes.data(), all_, bytes.size());
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       const bool inside = i >= band() && i < bytes.size() - band();
-      if (!inside && bytes[i] != kPattern)
+      if (!inside && bytes[i] != pattern_)
         throw std::runtime_error(i < band() ? "a thread wrote in front of an array"
                                             : "a thread wrote behind the end of an array");
     }
@@ -58,9 +58,14 @@ class DeviceArray {
   }
 
  private:
-  static constexpr unsigned char kPattern = 0xA5;
   static std::size_t band() { return traced() ? 0 : 1024; }
+  /// Another one for each array: a copy from band to band shows too.
+  static unsigned char next_pattern() {
+    static unsigned count = 0;
+    return static_cast<unsigned char>(0xA0 + ++count % 64);
+  }
 
+  unsigned char pattern_ = next_pattern();
   unsigned char* all_ = nullptr;
   std::size_t size_;
 };

@@ -17,21 +17,19 @@ struct SplitArguments {
 };
 
 /// The power of two that brings `largest` into [2^14, 2^15), so that its f16 has a bit to
-/// spare and the smallest have most; 2^126 if that is not a float.
+/// spare and the smallest have most; 2^126 if that is not a float, 2^-114 for infinity.
 __device__ float power_of_two(float largest) {
   const int exponent = int(__float_as_uint(largest) >> 23) - 127;
   if (largest == 0.0f) return 1.0f;
   return __uint_as_float(unsigned(min(14 - exponent, 126) + 127) << 23);
 }
 
-/// The largest finite magnitude of a token, for all threads.
+/// The largest magnitude of a token, NaN aside, for all threads.
 __device__ float largest_of(const float* x, std::int64_t cols) {
   __shared__ float warps[kWarps];
   float largest = 0;
-  for (std::int64_t c = threadIdx.x; c < cols; c += kThreads) {
-    const float v = fabsf(x[c]);
-    if (v <= 3.402823466e38f) largest = fmaxf(largest, v);
-  }
+  for (std::int64_t c = threadIdx.x; c < cols; c += kThreads)
+    largest = fmaxf(largest, fabsf(x[c]));
   for (int offset = 16; offset > 0; offset /= 2)
     largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, offset));
   if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = largest;

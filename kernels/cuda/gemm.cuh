@@ -46,7 +46,9 @@ struct Tile {
   static constexpr int kRows = kRowsOfTile, kTokens = kTokensOfTile;
   static constexpr int kWarpRows = kRowsOfWarp, kWarpTokens = kTokensOfWarp;
   static constexpr int kThreads = 2 * kRows;
-  static constexpr int kBlocks = kThreads == 128 ? 4 : 0;  // at least at once; 0: any
+  /// Blocks that a multiprocessor should hold at once, which bounds their registers: one of
+  /// the large tile, whose accumulators take half of what there is (0 sets no bound).
+  static constexpr int kBlocks = kThreads == 128 ? 4 : 0;
   static_assert(32 * (kRows / kWarpRows) * (kTokens / kWarpTokens) == kThreads);
 };
 using LargeTile = Tile<128, 128, 64, 32>;
@@ -333,6 +335,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks) gemm_kernel(GemmArgum
   const int warp_row = warp / kWarpColumns * T::kWarpRows;
   const int warp_token = warp % kWarpColumns * T::kWarpTokens;
 
+  // A thread reads a few bytes of its row; the rest of a sector it finds in the cache in
+  // the next steps.
   Accumulators<T> acc = {};
   W part;
   part.load(a.weights, my_block, half);

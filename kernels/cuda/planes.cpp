@@ -124,14 +124,15 @@ void pack_k_block(DType dtype, const Byte* b, Writer& out) {
   for (int i = 0; i < 8; ++i) pack_k_part(dtype, b, i, out);
 }
 
-/// 2^k with the largest finite magnitude times 2^k in [2^14, 2^15), and 2^k a normal float.
+/// 2^k with the largest magnitude times 2^k in [2^14, 2^15), as far as 2^k is a normal
+/// float.
 float row_factor(const Byte* row, DType dtype, std::int64_t cols) {
   float largest = 0;
   for (std::int64_t c = 0; c < cols; ++c) {
     const float w = dtype == DType::f32
                         ? blocks::read<float>(row + 4 * c)
                         : to_float(BFloat16{blocks::read<std::uint16_t>(row + 2 * c)});
-    if (std::isfinite(w)) largest = std::max(largest, std::abs(w));
+    largest = std::max(largest, std::abs(w));  // NaN is never the larger
   }
   if (largest == 0) return 1;
   return std::ldexp(1.0f, std::clamp(14 - std::ilogb(largest), -126, 126));

@@ -24,14 +24,17 @@ constexpr const char* kAbout =
 cxxopts::Options options() {
   cxxopts::Options o("ladders", kAbout);
   o.positional_help("[LADDER ...]");
-  o.add_options()(
-      "device",
-      "simt: the CUDA source on this CPU, every access counted; cuda: a GPU, timed",
-      cxxopts::value<std::string>()->default_value("simt"))(
-      "size", "T,N,K (rms_norm and softmax: T,1,K); default: a size that fits the device",
-      cxxopts::value<std::vector<std::int64_t>>())(
-      "json", "print JSON, as docs/measurements/ladders.json")("h,help", "print this")(
-      "ladder", "", cxxopts::value<std::vector<std::string>>());
+  auto add = o.add_options();
+  // clang-format off
+  add("device", "simt: the CUDA source on this CPU, every access counted; cuda: a GPU, timed",
+      cxxopts::value<std::string>()->default_value("simt"));
+  add("size", "T,N,K (rms_norm and softmax: T,1,K); default: a size that fits the device",
+      cxxopts::value<std::vector<std::int64_t>>());
+  add("json", "write JSON to this file, as docs/measurements/ladders.json; -: print it alone",
+      cxxopts::value<std::string>());
+  add("h,help", "print this");
+  add("ladder", "", cxxopts::value<std::vector<std::string>>());
+  // clang-format on
   o.parse_positional({"ladder"});
   return o;
 }

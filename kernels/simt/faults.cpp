@@ -93,6 +93,7 @@ void prepare_signal_stack() {
 void interrupt(pthread_t thread) { pthread_kill(thread, SIGURG); }
 
 void Worker::after_signal() {
+  in_foreign_frame = true;
   const std::string line = source_lines({fault_pc}).front();
   const std::string who = describe(current_lane) + " at " + line;
   if (fault_signal == SIGURG)

@@ -127,8 +127,14 @@ void Worker::fiber_loop() {
   for (;;) {
     const auto self = std::size_t(fiber_of_[std::size_t(current_lane)]);
     in_runtime.store(false, std::memory_order_relaxed);
-    launch->call(launch->arguments);
+    bool abandoned = false;
+    try {
+      launch->call(launch->arguments);
+    } catch (const BlockAbandoned&) {
+      abandoned = true;
+    }
     in_runtime.store(true, std::memory_order_relaxed);
+    if (abandoned) abandon_block();
     lane_exit();
     const int next = live_ ? next_lane() : -1;
     if (next >= 0 && fiber_of_[std::size_t(next)] < 0) {
@@ -136,7 +142,10 @@ void Worker::fiber_loop() {
       enter(next);
       continue;
     }
-    if (live_ && next < 0) fail_deadlock();
+    if (live_ && next < 0) {
+      report_deadlock();
+      abandon_block();
+    }
     free_fibers_.push_back(short(self));
     if (next >= 0) enter(next);
     ++counts.switches;
@@ -195,7 +204,10 @@ void Worker::make_ready(int i, bool from_warp) {
 
 void Worker::wait() {
   const int next = next_lane();
-  if (next < 0) fail_deadlock();
+  if (next < 0) {
+    report_deadlock();
+    throw BlockAbandoned();
+  }
   continue_with(next);
 }
 
@@ -286,6 +298,7 @@ void Worker::release_barrier() {
 
 void Worker::abandon_block() {
   failed_ = true;
+  in_foreign_frame = false;
   Fiber& mine = fibers_[std::size_t(fiber_of_[std::size_t(current_lane)])];
   switch_fiber(mine, own_, true);
   std::abort();  // never continued
@@ -298,11 +311,12 @@ void Worker::report(const char* kind, const std::string& text) {
 
 void Worker::fail(const char* kind, const std::string& text) {
   report(kind, text);
-  abandon_block();
+  if (in_foreign_frame) abandon_block();
+  throw BlockAbandoned();
 }
 
 /// Nobody can run: lists who waits where.
-void Worker::fail_deadlock() {
+void Worker::report_deadlock() {
   std::map<std::string, std::pair<int, int>> waiting;  // place -> how many, one of them
   for (int i = 0; i < int(lanes.size()); ++i) {
     const LaneState state = state_[std::size_t(i)];
@@ -318,7 +332,7 @@ void Worker::fail_deadlock() {
   for (const auto& [where, who] : waiting)
     text += "\n    " + std::to_string(who.first) + " thread(s) wait in " + where +
             ", e.g. " + describe(who.second);
-  fail("deadlock", text);
+  report("deadlock", text);
 }
 
 std::string Worker::describe(int i) const {

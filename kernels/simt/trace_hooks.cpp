@@ -10,15 +10,20 @@ void trace(const void* p, std::size_t bytes, bool write, bool is_volatile, const
   Worker* worker = Worker::current();
   if (!worker || worker->in_runtime.load(std::memory_order_relaxed)) return;
   if (worker->on_fiber_stack(p)) return;
+  worker->in_foreign_frame = true;
   RuntimeScope scope(*worker);
   MemoryTracer& t = memory_tracer();
   if (is_volatile) {
     t.volatile_access(*worker, p);
     // Polling must let others run, or it never ends.
     constexpr unsigned kPatience = 256;
-    if (++worker->atomics_in_a_row > kPatience) worker->yield();
+    if (++worker->atomics_in_a_row > kPatience) {
+      worker->yield();
+      worker->in_foreign_frame = true;  // others have run
+    }
   }
   t.on_access(*worker, {p, bytes, write, is_volatile, pc, {}});
+  worker->in_foreign_frame = false;
 }
 
 }  // namespace

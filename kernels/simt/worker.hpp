@@ -46,6 +46,10 @@ struct SharedRange {
   std::size_t bytes;
 };
 
+/// Thrown in a CUDA thread that has failed, to leave its kernel. The block's other threads are
+/// left on their stacks: kernels hold no resources.
+struct BlockAbandoned {};
+
 class Worker {
  public:
   Worker();
@@ -86,6 +90,8 @@ class Worker {
   std::atomic<bool> in_runtime{true};  ///< no kernel code is running
   const void *fault_address = nullptr, *fault_pc = nullptr;
   int fault_signal = 0;
+  /// An exception could not pass through the caller: a signal, or the compiler's callback.
+  bool in_foreign_frame = false;
 
  private:
   struct Barrier {
@@ -114,7 +120,7 @@ class Worker {
   void check_collective(int first, int lane);
   void poison_shared();
   void learn_shared();
-  [[noreturn]] void fail_deadlock();
+  void report_deadlock();
   std::string waiting_place(int lane) const;
 
   bool failed_ = false;

@@ -162,6 +162,53 @@ TEST_CASE("an urgent prompt goes before the rest of a long one, without pushing 
   CHECK(b.step() == "1x4*");
 }
 
+TEST_CASE("the order goes by arrival, not by when the engine got to see a request") {
+  Bench b(mixed(1, 16));
+  b.clock.wait_until(10);
+  Request late = make_request(1, 2, 1), early = make_request(2, 2, 1);
+  late.arrival_s = 9;
+  early.arrival_s = 7;
+  b.engine.submit(late);
+  b.engine.submit(early);
+  CHECK(b.steps() == Steps{"2x2*", "1x2*"});
+}
+
+TEST_CASE("a step that has preempted lets nobody in, even if there is room now") {
+  Bench b(mixed(4, 16), std::make_unique<PooledKvSpace>(8), by_priority());
+  Request one = make_request(1, 3, 6), two = make_request(2, 3, 6),
+          urgent = make_request(3, 2, 1);
+  one.priority = 1;
+  two.priority = 2;
+  b.engine.submit(one);
+  b.engine.submit(two);
+  CHECK(b.step() == "1x3* 2x3*");
+  CHECK(b.step() == "1x1* 2x1*");  // 8 of 8
+  b.engine.submit(urgent);
+  CHECK(b.step() == "1x1*");  // 2 has gone; 3 positions are free
+  CHECK(b.step() == "1x1* 3x2*");
+  b.steps();
+  for (int id = 1; id <= 3; ++id) CHECK(b.results[id].ids == solo(b.results[id].request));
+}
+
+TEST_CASE("preempt_for_order pushes out nobody who comes before") {
+  SchedulerConfig c = mixed(4, 16);
+  c.preempt_for_order = true;
+  Bench b(c, std::make_unique<PooledKvSpace>(12), by_priority());
+  const auto submit = [&](int id, int prompt, int priority) {
+    Request r = make_request(id, prompt, 3);
+    r.priority = priority;
+    b.engine.submit(r);
+  };
+  submit(1, 6, 0);
+  submit(2, 2, 5);
+  CHECK(b.step() == "1x6* 2x2*");
+  submit(3, 7, 3);  // needs 7 positions; without 2 there are 6
+  CHECK(b.step() == "1x1*");
+  CHECK(b.steps() == Steps{"1x1*", "3x7* 2x3*", "3x1* 2x1*", "3x1*"});
+  CHECK(b.results[1].preemptions == 0);
+  CHECK(b.results[2].preemptions == 1);
+}
+
 TEST_CASE("shortest_first and earliest_deadline order the queue") {
   SECTION("shortest") {
     Bench b(mixed(1, 16), std::make_unique<PooledKvSpace>(100), shortest_first());

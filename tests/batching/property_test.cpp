@@ -181,7 +181,7 @@ TEST_CASE("no starvation: whoever arrives later than the handicap allows stays b
 TEST_CASE("100,000 requests leave nothing behind, and a step's work does not grow") {
   VirtualClock clock;
   SimulatedModel model(clock, {.step_s = 1e-3, .token_s = 1e-5});
-  PooledKvSpace kv(600);
+  PooledKvSpace kv(160);
   SchedulerConfig c;
   c.max_num_seqs = 16;
   c.max_num_batched_tokens = 64;
@@ -211,6 +211,7 @@ TEST_CASE("100,000 requests leave nothing behind, and a step's work does not gro
   CHECK(engine.take_ended().empty());
   CHECK(most_ended_at_once <= 40);
   CHECK(early_steps > 1000);
+  CHECK(preempted > 1000);
   const double early = double(early_work) / double(early_steps);
   const double late = double(late_work) / double(late_steps);
   CHECK(std::abs(late / early - 1) < 0.05);

@@ -36,7 +36,7 @@ class CommandTest(unittest.TestCase):
 class Usage(CommandTest):
     def test_help_lists_commands_and_every_command_has_help(self):
         text = self.ok("--help")
-        for command in ("generate", "tokenize", "logits", "inspect", "bench"):
+        for command in ("generate", "tokenize", "logits", "inspect", "bench", "perplexity"):
             self.assertIn(command, text)
             self.assertIn("help", self.ok(command, "--help"))
 
@@ -191,9 +191,10 @@ class InspectAndBench(CommandTest):
         self.assertEqual([r["threads"] for r in rows], [1, 2])
         for row in rows:
             self.assertEqual(list(row), ["threads", "batch", "prefill_tokens_per_s",
-                                         "decode_tokens_per_s", "bandwidth_share", "flop_share"])
+                                         "decode_tokens_per_s", "bandwidth_share", "flop_share",
+                                         "device", "activations"])
             self.assertEqual(row["batch"], 2)
-            self.assertTrue(all(v > 0 for v in row.values()), row)
+            self.assertTrue(all(v > 0 for v in list(row.values())[:-2]), row)
 
     def test_bench_beyond_the_context(self):
         self.refuses(1, "context of 1024", "bench", "--prefill", "1024", "--decode", "6")
@@ -242,6 +243,30 @@ class Files(CommandTest):
             at = b.index(name) + len(name) + 4 + 16
             return b[:at] + b"\x63\0\0\0" + b[at + 4:]
         self.refuses_model("type", self.damaged(retype))
+
+
+class Perplexity(CommandTest):
+    def test_a_known_text_is_predicted_well_and_float_weights_ignore_int8(self):
+        with tempfile.TemporaryDirectory() as folder:
+            text = pathlib.Path(folder, "text.txt")
+            text.write_text(json.loads(self.ok("generate", "--prompt", "Once upon a time",
+                                               "--max-tokens", "60", "--json"))["text"])
+            args = ("perplexity", "--text", str(text), "--window", "32", "--json")
+            exact = json.loads(self.ok(*args, "--activations", "f32"))
+            self.assertLess(exact["perplexity"], 10)        # of 1024 tokens: it wrote it itself
+            self.assertEqual(exact["mean_kl"], 0)
+            fast = json.loads(self.ok(*args, "--activations", "int8"))
+            self.assertEqual(fast, exact)                   # and say so: "activations": "f32"
+            self.assertIn("perplexity", self.ok(*args[:-1]))
+
+    def test_refusals(self):
+        self.refuses(2, "--text FILE", "perplexity")
+        self.refuses(1, "cannot read the text file", "perplexity", "--text", "/no/such")
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as f:
+            self.refuses(1, "0 token(s)", "perplexity", "--text", f.name)
+            self.refuses(2, "--window is 1", "perplexity", "--text", f.name, "--window", "1")
+            self.refuses(1, "beyond the model's context", "perplexity", "--text", f.name,
+                         "--window", "100000")
 
 
 if __name__ == "__main__":

@@ -28,8 +28,9 @@ SUBMISSIONS = {
         LOAD, LOAD + "\n if (threadIdx.x < 40) __syncthreads();", "✗✗✗",
         r"barrier divergence\n(.*\n)*.*exercise\.cu:\d+\n(.*\n)*.*exercise\.cu:\d+"),
     "same_result_in_a_race": (
-        LOAD, LOAD + "\n __shared__ float one;\n one = 1;", "✓✗✗",
-        r"race \(write after write\)\n.*__shared__ one,.*\n(.*\n)*.*writes at exercise\.cu:\d+\n"
+        LOAD, LOAD + "\n if (threadIdx.x > 0) piece[threadIdx.x - 1] = "
+        "in[blockIdx.x * 64 + threadIdx.x - 1];", "✓✗✗",
+        r"race \(write after write\)\n.*__shared__ piece,.*\n(.*\n)*.*writes at exercise\.cu:\d+\n"
         r".*wrote at exercise\.cu:\d+"),
     "out_of_bounds": (LAUNCH, LAUNCH.replace("n / 64", "n / 64 + 1"), "✗✗✗", r"behind the end"),
     "reads_out_of_bounds": (

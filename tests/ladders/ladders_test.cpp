@@ -152,7 +152,7 @@ TEST_CASE("the harness finds what is wrong") {
         0);
   const auto message = wrong([](const Operands& o, Stream stream) {
     simt::all_ladders()[1].rungs[1].run(o, stream);
-    simt::copy_to_device(o.y.data + 3 * 64, o.y.data, 4, stream);  // just behind y
+    simt::copy_on_device(o.y.data + 3 * 64, o.y.data, 4, stream);  // just behind y
   });
   CHECK(message == "it wrote outside y");
   CHECK(wrong([](const Operands& o, Stream stream) {

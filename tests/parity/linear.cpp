@@ -169,6 +169,27 @@ LAB_PARITY(linear, "NaN and infinity of one token, and of no other") {
   });
 }
 
+LAB_PARITY(linear, "a NaN or infinite weight spoils its row and no other") {
+  const float bad[] = {NAN, INFINITY};
+  for (const float w : bad)
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
+      for (const std::int64_t t : {2, 20}) {
+        const Problem p(dtype, 5, 64, t);
+        Problem spoilt = p;
+        std::byte* at = spoilt.bytes.data() + row_bytes(dtype, 3 * p.cols + 9);
+        const Half half = to_half(w);
+        const BFloat16 brain = to_bfloat16(w);
+        dtype == DType::f32   ? std::memcpy(at, &w, 4)
+        : dtype == DType::f16 ? std::memcpy(at, &half, 2)
+                              : std::memcpy(at, &brain, 2);
+        const auto clean = run(gpu::Linear(p.weights(), stream()), p, 0, t);
+        const auto y = run(gpu::Linear(spoilt.weights(), stream()), spoilt, 0, t);
+        INFO(p.name() << " w=" << w);
+        for (std::size_t i = 0; i < y.size(); ++i)
+          CHECK((i % 5 == 3 ? !std::isfinite(y[i]) : y[i] == clean[i]));
+      }
+}
+
 LAB_PARITY(linear, "large, small and uneven activations") {
   each_dtype([](DType dtype) {
     for (const std::int64_t t : {2, 20})

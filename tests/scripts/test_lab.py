@@ -136,10 +136,13 @@ class Packages(unittest.TestCase):
         self.assertTrue(all(groups.values()))
 
     def test_what_dpkg_says(self):
-        answer = mock.Mock(stdout="cmake installed\ng++ config-files\nninja-build not-installed\n")
-        with mock.patch.object(packages.subprocess, "run", return_value=answer):
-            self.assertEqual(packages.missing(["g++", "cmake", "catch2", "ninja-build"]),
-                             ["g++", "catch2", "ninja-build"])
+        answers = ["cmake:amd64 installed\ng++:amd64 config-files\nclang:arm64 installed\n"
+                   "doc:all installed\nlib:amd64 installed\n", "amd64\n"]
+        with mock.patch.object(packages, "answer", side_effect=answers):
+            self.assertEqual(
+                packages.missing(["g++", "cmake", "catch2", "doc", "clang", "clang:arm64",
+                                  "lib:arm64"]),
+                ["g++", "catch2", "clang", "lib:arm64"])
 
     def ensure(self, prefix, missing, environment=(), call=0):
         with tempfile.TemporaryDirectory() as scratch, \
@@ -171,6 +174,20 @@ class Packages(unittest.TestCase):
         self.assertTrue(called[1].endswith(" install -y --no-install-recommends cmake"))
         self.assertFalse(called[1].startswith("sudo"))
         self.assertTrue(self.ensure(["sudo", "-n"], [["g++"], []])[1][1].startswith("sudo -n"))
+
+    def test_packages_of_another_architecture(self):
+        with tempfile.NamedTemporaryFile("w+") as system, \
+                mock.patch.object(packages, "OS_RELEASE", pathlib.Path(system.name)):
+            _, called = self.ensure(["sudo", "-n"], [["g++", "x:arm64", "y:arm64"], []])
+            self.assertEqual(called[0], "sudo -n dpkg --add-architecture arm64")
+            self.assertTrue(called[1].endswith(" update"))
+            self.assertTrue(called[2].endswith(" g++ x:arm64 y:arm64"))
+            with self.assertRaisesRegex(ui.Problem, " sudo dpkg --add-architecture arm64 && "):
+                self.ensure(None, [["x:arm64"]])
+            system.write("NAME=Ubuntu\nID=ubuntu\n")
+            system.flush()
+            with self.assertRaisesRegex(ui.Problem, "Ubuntu's archive has no packages for arm64"):
+                self.ensure([], [["x:arm64"]])
 
     def test_nothing_missing_is_asked_once(self):
         self.assertEqual(self.ensure([], [[]]), (1, []))

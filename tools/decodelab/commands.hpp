@@ -10,5 +10,6 @@ int tokenize(int argc, char** argv);
 int logits(int argc, char** argv);
 int inspect(int argc, char** argv);
 int bench(int argc, char** argv);
+int perplexity(int argc, char** argv);
 
 }  // namespace lab::tools

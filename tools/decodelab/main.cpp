@@ -23,14 +23,16 @@ constexpr std::array kCommands{
     Command{"logits", lab::tools::logits, "JSON arrays of ids in, next-token logits out"},
     Command{"inspect", lab::tools::inspect, "a model file's metadata and tensors"},
     Command{"bench", lab::tools::bench, "tokens/s and shares of this machine's peaks"},
+    Command{"perplexity", lab::tools::perplexity, "how well a model predicts a text"},
 };
 
 void print_help() {
   fmt::print("Usage: decodelab COMMAND [OPTIONS]\n\n");
-  for (const Command& c : kCommands) fmt::print("  {:<10}{}\n", c.name, c.summary);
+  for (const Command& c : kCommands) fmt::print("  {:<12}{}\n", c.name, c.summary);
   fmt::print(
       "\nOptions of a command: decodelab COMMAND --help\n"
-      "Exit codes: 0 done, 1 the input cannot be used, 2 wrong command line.\n");
+      "Exit codes: 0 done, 1 the input cannot be used, 2 wrong command line,\n"
+      "            77 hardware that is not here.\n");
 }
 
 }  // namespace

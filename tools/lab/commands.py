@@ -78,6 +78,7 @@ COMMANDS = {
     "logits": Command("ARGS...", "token ids in, next-token logits out, as JSON", tool("logits")),
     "inspect": Command("ARGS...", "show what a model file holds", tool("inspect")),
     "bench": Command("ARGS...", "measure prefill and decode", tool("bench")),
+    "perplexity": Command("ARGS...", "how well a model predicts a text", tool("perplexity")),
     "submit": Command("NN", "pack your exercise to hand it in", exercises.submit),
     "grade": Command("NN FOLDER --out FOLDER", "grade a folder of submissions",
                      exercises.grade),

@@ -1,6 +1,7 @@
 """Installs what packages.txt lists and this system lacks."""
 import hashlib
 import os
+import pathlib
 import shlex
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from . import ui
 LIST = ui.ROOT / "packages.txt"
 STAMPS = ui.ROOT / "build" / ".packages"
 DPKG_STATUS = "/var/lib/dpkg/status"
+OS_RELEASE = pathlib.Path("/etc/os-release")
 SKIP = "LAB_SKIP_PACKAGES"
 
 
@@ -42,14 +44,21 @@ def of_groups(groups):
     return list(dict.fromkeys(package for group in groups for package in listed[group]))
 
 
+def answer(*command):
+    """What a command prints; its complaints are nobody's business."""
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                          check=False).stdout
+
+
 def missing(packages):
     """Those of the packages that dpkg does not report as installed."""
-    answer = subprocess.run(
-        ["dpkg-query", "-W", "-f=${Package} ${db:Status-Status}\n", *packages],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
-    installed = {line.split()[0] for line in answer.stdout.splitlines()
+    listed = answer("dpkg-query", "-W",
+                    "-f=${Package}:${Architecture} ${db:Status-Status}\n", *packages)
+    installed = {line.split()[0] for line in listed.splitlines()
                  if line.endswith(" installed")}
-    return [package for package in packages if package not in installed]
+    own = answer("dpkg", "--print-architecture").strip()
+    return [package for package in packages
+            if installed.isdisjoint({package, f"{package}:{own}", f"{package}:all"})]
 
 
 def as_root():
@@ -70,16 +79,30 @@ def fingerprint():
     return digest.hexdigest()
 
 
+def add_architectures(packages):
+    """Commands after which apt knows packages such as libfmt-dev:arm64."""
+    names = sorted({package.split(":")[1] for package in packages if ":" in package})
+    if names and "ID=ubuntu" in OS_RELEASE.read_text().splitlines():
+        raise ui.Problem(f"Ubuntu's archive has no packages for {names[0]}: they are on a server "
+                         "of their own, which ./lab does not set up.")
+    return [["dpkg", "--add-architecture", name] for name in names]
+
+
 def install(packages):
     prefix = as_root()
     names = " ".join(packages)
+    before = add_architectures(packages)
     if prefix is None:
+        lines = [*before, ["apt-get", "update"],
+                 ["apt-get", "install", "-y", "--no-install-recommends", *packages]]
         raise ui.Problem(
             f"missing packages, and installing them needs root. Type\n\n"
-            f"    sudo apt-get update && sudo apt-get install -y --no-install-recommends {names}"
+            f"    {' && '.join(shlex.join(['sudo', *line]) for line in lines)}"
             f"\n\nand start again ({SKIP}=1 skips this check where the libraries come from "
             "elsewhere, such as modules or conda).")
     ui.say(f"installing {len(packages)} missing packages: {names}")
+    for command in before:
+        ui.call([*prefix, *command], stdout=sys.stderr)
     apt = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q",
            "-o", "DPkg::Lock::Timeout=300"]
     if ui.call([*apt, "update"], stdout=sys.stderr) != 0:

@@ -46,10 +46,10 @@ def row(cells, tag="td"):
     return "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>"
 
 
-def table(head, rows, caption=""):
+def table(head, rows, caption="", kind="ladder"):
     """`head`: the rows of the head, as markup; `rows`: lists of cells, as markup."""
     caption = f"<caption>{html.escape(caption)}</caption>" if caption else ""
-    return (f'<div class="scroll" tabindex="0"><table class="data ladder">{caption}'
+    return (f'<div class="scroll" tabindex="0"><table class="data {kind}">{caption}'
             f"<thead>{''.join(head)}</thead><tbody>{''.join(row(cells) for cells in rows)}"
             "</tbody></table></div>")
 
@@ -82,8 +82,8 @@ class Ladders:
 
     def listing(self):
         """What stands in the place of MARK: the ladders, each with its page."""
-        return "\n".join(f"- @subpage {page_id(l['name'])}: {len(l['rungs'])} rungs"
-                         for l in self.ladders)
+        return "\n".join(f"- @subpage {page_id(l['name'])}\n  <br>{len(l['rungs'])} rungs: "
+                         + ", ".join(rung["name"] for rung in l["rungs"]) for l in self.ladders)
 
     def timed(self, gpu, ladder):
         """{rung: its record on that GPU}, and the ladder's own record; empty where not measured."""
@@ -122,7 +122,7 @@ class Page:
         groups = list(dict.fromkeys(group for group, _ in self.columns))
         top = "".join(f'<th colspan="{sum(g == group for g, _ in self.columns)}">'
                       f"{html.escape(group.replace('_', ' '))}s</th>" for group in groups)
-        return [f'<tr><th rowspan="2">{first}</th>{top}',
+        return [f'<tr><th rowspan="2">{first}</th>{top}</tr>',
                 row([html.escape(unit) for _, unit in self.columns], "th")]
 
     def link(self, number, rung):
@@ -132,14 +132,13 @@ class Page:
         return f"{self.id}_{page.slug(rung['name'])}"
 
     def overview(self, size):
-        head = self.head("rung")
-        head[0] += '<th rowspan="2">bytes asked for,<br>times the least</th></tr>'
+        head = self.head('rung</th><th rowspan="2">times the<br>least bytes')
         rows = []
         for number, rung in enumerate(self.rungs):
             counted = flat(rung["counted"])
             asked = 32 * sum(n for (_, unit), n in counted.items() if unit == "sectors")
-            rows.append([self.link(number, rung), *(f"{counted[key]:,}" for key in self.columns),
-                         f"{asked / rung['least_bytes']:.2f}"])
+            rows.append([self.link(number, rung), f"{asked / rung['least_bytes']:.2f}",
+                         *(f"{counted[key]:,}" for key in self.columns)])
         return table(head, rows, f"What the warps ask of the memory system, counted at {size}")
 
     def drawing(self, size):
@@ -148,7 +147,8 @@ class Page:
             if unit != "requests":
                 values = [flat(rung["counted"])[group, unit] or None for rung in self.rungs]
                 lines[f"{group.replace('_', ' ')} {unit}"] = values
-        series = {"x_label": "rung", "y_label": "sectors or wavefronts",
+        units = dict.fromkeys(unit for _, unit in self.columns if unit != "requests")
+        series = {"x_label": "rung", "y_label": " or ".join(units),
                   "x": list(range(1, len(self.rungs) + 1)), "lines": lines}
         caption = f"From rung to rung, counted at {size}"
         return (f'<figure class="plot"><div class="scroll" tabindex="0">'
@@ -164,28 +164,31 @@ class Page:
             return "<p>What the compiler makes of it: not recorded yet.</p>"
         archs = sorted(key for key in next(iter(self.all.resources.values()))[0]
                        if key.startswith("sm_"))
-        head = ["<tr><th rowspan=\"2\">rung</th>" + "".join(
-            f'<th colspan="5">{arch}</th>' for arch in archs) + "</tr>",
-            "<tr>" + "<th>registers</th><th>spilled bytes</th><th>shared bytes</th><th>occupancy</th>"
-                     "<th>instructions</th>" * len(archs) + "</tr>"]
-        rows = []
-        for number, rung in enumerate(self.rungs):
-            for kernel in self.kernels(rung):
-                cells = [self.link(number, rung)]
-                for arch in archs:
-                    cells += self.compiled_cells(kernel[arch])
-                rows.append(cells)
+        head = row(["rung", "registers", "spilled bytes", "shared bytes", "occupancy",
+                    "instructions"], "th")
+        rows = [[self.link(number, rung), *self.compiled_cells(kernel, archs)]
+                for number, rung in enumerate(self.rungs) for kernel in self.kernels(rung)]
         counted = self.all.compiler["disassembler"]
         by = f"nvcc {self.all.compiler['nvcc']}" + (f" and {counted}" if counted else
                                                     "; instructions were not counted")
-        return table(head, rows, f"What the compiler makes of it ({by}); instructions as they stand "
-                                 "in the code, not as often as they run")
+        return table([head], rows, f"What the compiler makes of it for {' and '.join(archs)} (both "
+                                   f"where they differ; {by}). Instructions as they stand in the "
+                                   "code, not as often as they run", "ladder compiled")
 
     @staticmethod
-    def compiled_cells(r):
-        share = "" if r["occupancy"] is None else f"{100 * r['occupancy']:.0f} %"
-        told = ", ".join(f"{r['sass'][name]} {name}" for name in TELLING if name in r.get("sass", {}))
-        return [r["registers"], r["spill_stores"] + r["spill_loads"], f"{r['shared']:,}", share, told]
+    def compiled_cells(kernel, archs):
+        def cell(text_of):
+            return " / ".join(dict.fromkeys(text_of(kernel[arch]) for arch in archs))
+
+        def share(r):
+            return "" if r["occupancy"] is None else f"{100 * r['occupancy']:.0f} %"
+
+        def told(r):
+            return ", ".join(f"{r['sass'][name]} {name}" for name in TELLING
+                             if name in r.get("sass", {}))
+        return [cell(lambda r: str(r["registers"])),
+                cell(lambda r: str(r["spill_stores"] + r["spill_loads"])),
+                cell(lambda r: f"{r['shared']:,}"), cell(share), cell(told)]
 
     def timed(self):
         """A table for each GPU; one empty table where none was measured."""
@@ -221,43 +224,39 @@ class Page:
     # ---------------------------------------------------------------- one rung
 
     def rung(self, number, rung):
-        path = self.all.root / rung["file"]
         out = [f"## {number + 1} {rung['name']} {{#{self.anchor(rung)}}}\n",
                page.raw(f"<p>{html.escape(rung['idea'])}</p>")]
-        headers = self.headers(path)
-        for file in [*headers, path]:
-            out += self.code(file, "kernel")
+        files = self.files(self.all.root / rung["file"])
+        out += self.regions(files, "kernel")
         out.append(page.raw('<div class="predict"><b>Predict</b><p>What will its warps ask for? '
                             "As a formula, and in numbers below:</p></div>"))
-        for file in [*headers, path]:
-            if "// [region prediction]" in file.read_text():
-                out.append(page.listing(self.region(file, "prediction")))
+        out += self.regions(files, "prediction")
         out.append(page.raw(self.comparison(number, rung)))
         return out
 
-    def headers(self, path):
-        """The headers with a region `kernel` that a rung includes, those of headers too, first
-        things first; each once on a page."""
+    def files(self, path):
+        """A rung's file, after the headers of the ladders that it includes and that no rung above
+        did: what is to be shown of it."""
         found = []
         for name in INCLUDE.findall(path.read_text()):
             header = self.all.root / LADDER_FOLDER / name
-            if header in self.shown:
-                continue
-            self.shown.add(header)
-            found += self.headers(header)
-            if "// [region kernel]" in header.read_text():
-                found.append(header)
-        return found
+            if header not in self.shown:
+                self.shown.add(header)
+                found += self.files(header)
+        return [*found, path]
 
-    def region(self, path, name):
-        try:
-            return source.region(path, name)[0]
-        except ChapterError as problem:
-            raise ChapterError(f"{path.relative_to(self.all.root)}: {problem}") from problem
-
-    def code(self, path, name):
-        file = html.escape(str(path.relative_to(self.all.root)))
-        return [page.raw(f'<div class="shown">{file}</div>'), page.listing(self.region(path, name))]
+    def regions(self, files, name):
+        """The regions of that name, each under the name of its file."""
+        out = []
+        for path in files:
+            if f"// [region {name}]" in path.read_text():
+                file = html.escape(str(path.relative_to(self.all.root)))
+                out += [page.raw(f'<div class="shown">{file}</div>'),
+                        page.listing(source.region(path, name)[0])]
+        if not out:
+            raise ChapterError(f"{files[-1].relative_to(self.all.root)} has no region '{name}', nor "
+                               "has a header that it includes")
+        return out
 
     def comparison(self, number, rung):
         predicted, counted = flat(rung["predicted"]), flat(rung["counted"])
@@ -267,9 +266,7 @@ class Page:
             before = flat(self.rungs[number - 1]["counted"])
             rows.append(["from the rung before",
                          *(change(before[key], counted[key]) for key in self.columns)])
-        head = self.head("")
-        head[0] += "</tr>"
-        return table(head, rows)
+        return table(self.head(""), rows)
 
 
 def problems(root):

@@ -1,3 +1,7 @@
+#ifdef __aarch64__
+#include <sys/auxv.h>
+#endif
+
 #include <array>
 #include <string>
 
@@ -20,6 +24,8 @@ std::vector<const KernelTable*> usable_kernels() {
     usable.push_back(&avx512_vnni::kernels());
   if (avx512) usable.push_back(&avx512::kKernels);
   if (avx2) usable.push_back(&avx2::kKernels);
+#elif defined(__aarch64__)
+  if (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) usable.push_back(&neon::kKernels);
 #endif
   usable.push_back(&plain::kKernels);
   return usable;

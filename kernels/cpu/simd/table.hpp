@@ -150,6 +150,9 @@ extern const KernelTable kKernels;
 namespace avx2 {
 extern const KernelTable kKernels;
 }
+namespace neon {
+extern const KernelTable kKernels;
+}
 namespace plain {
 extern const KernelTable kKernels;
 }
