@@ -5,15 +5,16 @@
 /// other. A tile is a sequence of units: 32 columns, or the 256 of a K format. For each of
 /// the 16 rows:
 ///
-///     F32      32 columns x [16 x f32]              F16   32 columns x [16 x f16]
-///     BF16     16 column pairs x [16 x 2 bf16]
-///     Q8_0     d | bytes                            IQ4_NL, Q4_0   d | nibbles
-///     Q4_1     d | m | nibbles                      Q5_0   d | fifth | nibbles
-///     Q5_1     d | m | fifth | nibbles
-///     Q2_K     d | dmin | 8 x (2 scales | 2 minima | pairs)
-///     Q3_K     d | 8 x (2 scales | pairs | fifth)   Q6_K   d | 8 x (2 scales | nibbles |
-///     pairs) Q4_K     d | dmin | 8 x (scale | minimum | nibbles) Q5_K     d | dmin | 8 x
-///     (scale | minimum | nibbles | fifth)
+///     F32   32 columns x [16 x f32]        F16   32 columns x [16 x f16]
+///     BF16  16 column pairs x [16 x 2 bf16]
+///     Q8_0  d | bytes                      IQ4_NL, Q4_0  d | nibbles
+///     Q4_1  d | m | nibbles                Q5_0  d | fifth | nibbles
+///     Q5_1  d | m | fifth | nibbles
+///     Q2_K  d | dmin | 8 x (2 scales | 2 minima | pairs)
+///     Q3_K  d | 8 x (2 scales | pairs | fifth)
+///     Q4_K  d | dmin | 8 x (scale | minimum | nibbles)
+///     Q5_K  d | dmin | 8 x (scale | minimum | nibbles | fifth)
+///     Q6_K  d | 8 x (2 scales | nibbles | pairs)
 ///
 /// d, m and dmin are [16 x f16], scales and minima [16 x i8], one for each row (2: one for
 /// each 16 columns). Codes of 32 columns lie in planes of [16 x 32 bits]; byte i of plane u

@@ -1,7 +1,6 @@
 #define CATCH_CONFIG_EXTERNAL_INTERFACES
 #include "parity/harness.hpp"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -15,24 +14,6 @@ std::vector<ParityRow>& parity_table() {
 Stream stream() {
   static const Stream s = gpu::make_stream();
   return s;
-}
-
-std::string worse_than_naive(const std::vector<float>& a, const std::vector<float>& naive,
-                             const std::vector<float>& exact) {
-  if (a.size() != exact.size() || naive.size() != exact.size())
-    return fmt::format("{} and {} elements, not {}", a.size(), naive.size(), exact.size());
-  double error = 0, allowed = 0;
-  std::size_t worst = 0;
-  for (std::size_t i = 0; i < exact.size(); ++i) {
-    const double here = std::abs(double(a[i]) - exact[i]);
-    if (!(here <= error)) error = here, worst = i;
-    if (std::isnan(error)) break;
-    allowed = std::max(allowed, std::abs(double(naive[i]) - exact[i]));
-  }
-  if (error <= 2 * allowed + 1e-5) return "";
-  return fmt::format(
-      "[{}] of {}: {} instead of {}, an error of {}; the naive version's is {}", worst,
-      exact.size(), a[worst], exact[worst], error, allowed);
 }
 
 namespace {

@@ -142,11 +142,6 @@ inline std::string mismatch(const std::vector<float>& a, const std::vector<float
   return mismatch(a.data(), b.data(), std::int64_t(a.size()), absolute, relative);
 }
 
-/// Empty if the largest error of `a` is at most twice the largest error of `naive`, the
-/// plain loop in the same low precision, plus 1e-5; both against `exact`.
-std::string worse_than_naive(const std::vector<float>& a, const std::vector<float>& naive,
-                             const std::vector<float>& exact);
-
 /// An output of the operation is right, and nothing beside it was written.
 #define LAB_REQUIRE_CLOSE(out, expected, absolute, relative)                \
   do {                                                                      \

@@ -47,7 +47,4 @@ TEST_CASE("comparison fails for NaN, for a lost infinity and for a missing eleme
   CHECK(lab::test::mismatch({1, 2, 3}, {1, NAN, 3}, 1e9, 1e9) != "");
   CHECK(lab::test::mismatch({1, -INFINITY, 3}, {1, INFINITY, 3}, 1e9, 1e9) != "");
   CHECK(lab::test::mismatch({1, 2}, right, 1.0, 1.0) != "");
-  CHECK(worse_than_naive({1, 2, 3.2f}, {1, 2, 3.1f}, right) == "");
-  CHECK(worse_than_naive({1, 2, 3.21f}, {1, 2, 3.1f}, right) != "");
-  CHECK(worse_than_naive({NAN, 2, 3}, {1, 2, 3.1f}, right) != "");
 }

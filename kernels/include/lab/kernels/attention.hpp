@@ -17,9 +17,10 @@ namespace lab::cpu {
 /// @param[in]  k,v (S, K, Dh)
 /// @param[in]  scale dimensionless, usually 1 / sqrt(Dh)
 /// @throws Error unless the shapes agree, S >= T >= 1 and H % K == 0
-/// @par Numerics f32; the row's maximum is subtracted, so no finite score overflows. A
-/// query's
-///      result does not depend on the other queries of the call.
+/// @par Numerics f32. Keys are taken in chunks of 128, each with its largest score
+///      subtracted, so that no finite score overflows, and merged in order. A query's
+///      result does not depend on the other queries of the call, nor on the number of
+///      threads: it is the same bits.
 /// @par Source Vaswani et al. 2017, arXiv:1706.03762; Ainslie et al. 2023, arXiv:2305.13245
 template <class KV>
 void attention(HostView<float, 3> out, HostView<const float, 3> q, HostView<const KV, 3> k,
