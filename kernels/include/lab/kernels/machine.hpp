@@ -9,8 +9,8 @@
 
 namespace lab::cpu {
 
-/// @return the instruction set that the kernels use: "avx512_vnni",
-/// "avx512", "avx2" or "plain"
+/// @return the instruction set that the kernels use: "avx512_vnni", "avx512", "avx2",
+/// "neon" or "plain"
 const char* instruction_set();
 
 /// @return the instruction sets that this CPU runs, best first
