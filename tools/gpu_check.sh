@@ -44,7 +44,7 @@ rm -rf "$logs" && mkdir -p "$logs"
 echo "== build for $gpu"
 cmake --preset cuda > "$logs/build.log"
 cmake --build $build --target \
-  conformance_cuda conformance_simt parity_cuda test_device_models ladders decodelab \
+  conformance_cuda parity_cuda test_device_models ladders decodelab \
   chapter_01_naive_decode chapter_02_kv_cache >> "$logs/build.log" ||
   { tail -30 "$logs/build.log"; exit 1; }
 
@@ -62,23 +62,19 @@ part() {
   fi
 }
 
-conformance() {
-  $build/tests/simt/conformance_cuda > "$logs/conformance.gpu"
-  $build/tests/simt/conformance_simt > "$logs/conformance.simt"
-  diff "$logs/conformance.simt" "$logs/conformance.gpu"
-}
 sanitizer() {
   command -v compute-sanitizer > /dev/null || { echo "compute-sanitizer is not installed: skipped"; return 0; }
   local tool
   for tool in memcheck racecheck synccheck; do
-    compute-sanitizer --tool $tool --error-exitcode 1 $build/tests/parity/parity_cuda "[small]"
+    compute-sanitizer --tool $tool --error-exitcode 1 $build/tests/golden/test_device_models \
+      "a batch of several sequences*"  # a small model: every kernel once
   done
 }
 chapter() { $build/chapters/$1/$1 --device cuda --json "$logs/$1.json"; }
 
 for name in "${parts[@]}"; do
   case $name in
-    conformance) part conformance conformance ;;
+    conformance) part conformance $build/tests/simt/conformance_cuda tests/simt/conformance.txt ;;
     parity)
       part parity $build/tests/parity/parity_cuda
       part models $build/tests/golden/test_device_models
@@ -87,7 +83,11 @@ for name in "${parts[@]}"; do
     ladders) part ladders $build/kernels/ladders/ladders --device cuda --json "$logs/ladders.json" ;;
     chapters) part 01_naive_decode chapter 01_naive_decode; part 02_kv_cache chapter 02_kv_cache ;;
     bench) part bench $build/tools/decodelab/decodelab bench --device cuda --threads 1 --json ;;
-    exercises) part exercises python3 tools/kernels/gpu_exercises.py --build $build ;;
+    exercises)
+      for number in 01 02; do
+        part exercise_$number ./lab $number-cuda --device cuda --solution
+      done
+      ;;
   esac
 done
 

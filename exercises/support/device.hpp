@@ -59,10 +59,11 @@ class DeviceArray {
 
  private:
   static std::size_t band() { return traced() ? 0 : 1024; }
-  /// Another one for each array: a copy from band to band shows too.
+  /// Another one for each array, so that a copy from band to band shows; as numbers of 16
+  /// or 32 bits they are so large that a result into which one got is wrong.
   static unsigned char next_pattern() {
     static unsigned count = 0;
-    return static_cast<unsigned char>(0xA0 + ++count % 64);
+    return static_cast<unsigned char>(0x70 + ++count % 15);
   }
 
   unsigned char pattern_ = next_pattern();

@@ -9,6 +9,10 @@
 #include "simt/report.hpp"
 #include "simt/worker.hpp"
 
+#if defined(SIMT_ASAN)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
 namespace emulator {
 namespace {
 
@@ -25,7 +29,13 @@ thread_local char* fault_stacks = nullptr;
 struct sigaction* previous_actions = nullptr;
 const int* handled_signals = nullptr;
 
-[[noreturn]] void continue_after_signal() { Worker::current()->after_signal(); }
+[[noreturn]] void continue_after_signal() {
+#if defined(SIMT_ASAN)
+  __sanitizer_start_switch_fiber(nullptr, fault_stacks + kStack, kStack);
+  __sanitizer_finish_switch_fiber(nullptr, nullptr, nullptr);
+#endif
+  Worker::current()->after_signal();
+}
 
 /// Makes the interrupted thread continue in continue_after_signal().
 /// @return the program counter where it was
@@ -93,22 +103,32 @@ void prepare_signal_stack() {
 void interrupt(pthread_t thread) { pthread_kill(thread, SIGURG); }
 
 void Worker::after_signal() {
-  in_foreign_frame = true;
-  const std::string line = source_lines({fault_pc}).front();
-  const std::string who = describe(current_lane) + " at " + line;
-  if (fault_signal == SIGURG)
-    fail("time limit", who + " is still running after " +
-                           std::to_string(config().timeout_s) +
-                           " s: an endless loop, or it waits for a thread that cannot run. "
-                           "Waiting must use atomics or __nanosleep()");
-  if (fault_signal == SIGFPE) fail("integer division by zero", who);
+  report_signal();
+  abandon_block();
+}
+
+void Worker::report_signal() {
+  const std::string who =
+      describe(current_lane) + " at " + source_lines({fault_pc}).front();
+  if (fault_signal == SIGURG) {
+    report(
+        "time limit",
+        who + " is still running after " + std::to_string(config().timeout_s) +
+            " s: an endless loop, or it waits for a thread that cannot run. Waiting must "
+            "use atomics or __nanosleep()");
+    return;
+  }
+  if (fault_signal == SIGFPE) {
+    report("integer division by zero", who);
+    return;
+  }
   char address[32];
   std::snprintf(address, sizeof address, "%p", fault_address);
-  fail("invalid memory access",
-       who + " touches address " + address +
-           ", where there is no memory: a null or wild pointer, or a stack overflow (a "
-           "thread's local arrays may take " +
-           std::to_string(config().stack_bytes) + " bytes)");
+  report("invalid memory access",
+         who + " touches address " + address +
+             ", where there is no memory: a null or wild pointer, or a stack overflow (a "
+             "thread's local arrays may take " +
+             std::to_string(config().stack_bytes) + " bytes)");
 }
 
 void RuntimeScope::expire() {

@@ -227,7 +227,8 @@ void Worker::continue_with(int next) {
   enter(next);
   if (next == me) return;
   ++counts.switches;
-  switch_fiber(fibers_[std::size_t(fiber_of_[std::size_t(me)])], fibers_[std::size_t(fiber)]);
+  switch_fiber(fibers_[std::size_t(fiber_of_[std::size_t(me)])],
+               fibers_[std::size_t(fiber)]);
 }
 
 void Worker::lane_exit() {

@@ -169,50 +169,58 @@ void meet(const char* name, Location loc) {
   warp_collective(~0u, *name == 'l' ? load : store, call, loc);
 }
 
-double element_at(Element type, const void* p, int i) {
+template <class Sum>
+Sum element_at(Element type, const void* p, int i) {
   switch (type) {
     case Element::f16:
-      return static_cast<const __half*>(p)[i];
+      return Sum(float(static_cast<const __half*>(p)[i]));
     case Element::bf16:
-      return static_cast<const __nv_bfloat16*>(p)[i];
+      return Sum(float(static_cast<const __nv_bfloat16*>(p)[i]));
     case Element::f32:
-      return static_cast<const float*>(p)[i];
+      return Sum(static_cast<const float*>(p)[i]);
     case Element::s8:
-      return static_cast<const signed char*>(p)[i];
+      return Sum(static_cast<const signed char*>(p)[i]);
     case Element::u8:
-      return static_cast<const unsigned char*>(p)[i];
+      return Sum(static_cast<const unsigned char*>(p)[i]);
     case Element::s32:
-      return static_cast<const int*>(p)[i];
+      return Sum(static_cast<const int*>(p)[i]);
   }
   return 0;
 }
-void set_element(Element type, void* p, int i, double v) {
-  if (type == Element::f16) static_cast<__half*>(p)[i] = float(v);
-  if (type == Element::f32) static_cast<float*>(p)[i] = float(v);
-  if (type == Element::s32) static_cast<int*>(p)[i] = int(v);
+
+/// Collects one operand, row-major, from the equal parts that the lanes hold.
+template <class Sum>
+void gather(WarpCalls calls, int operand, Element type, int n, Sum* to) {
+  for (int lane = 0; lane < 32; ++lane)
+    for (int i = 0; i < n / 32; ++i)
+      to[lane * (n / 32) + i] = element_at<Sum>(type, calls[lane]->operand[operand], i);
 }
 
-const FragmentProduct* product_of(const WarpCall& call) {
-  return reinterpret_cast<const FragmentProduct*>(call.in);
+template <class Sum>
+void multiply_wmma(WarpCalls calls, const FragmentProduct& p) {
+  Sum a[32 * 16], b[16 * 32], c[256];
+  gather(calls, 0, p.input, p.m * p.k, a);
+  gather(calls, 1, p.input, p.k * p.n, b);
+  gather(calls, 2, p.output, p.m * p.n, c);
+  for (int m = 0; m < p.m; ++m)
+    for (int k = 0; k < p.k; ++k)
+      for (int n = 0; n < p.n; ++n)
+        c[m * p.n + n] = multiply_add(a[m * p.k + k], b[k * p.n + n], c[m * p.n + n]);
+  for (int i = 0; i < 256; ++i) {
+    void* d = calls[i / 8]->result;
+    if (p.output == Element::f16)
+      static_cast<__half*>(d)[i % 8] = float(c[i]);
+    else
+      static_cast<Sum*>(d)[i % 8] = c[i];
+  }
 }
 
 void resolve_wmma(WarpCalls calls, std::uint32_t) {
-  const FragmentProduct& p = *product_of(*calls[0]);
-  const auto at = [&](int operand, Element type, int index, int per_lane) {
-    return element_at(type, calls[index / per_lane]->operand[operand], index % per_lane);
-  };
-  const int a_per_lane = p.m * p.k / 32, b_per_lane = p.k * p.n / 32, c_per_lane = 8;
-  for (int i = 0; i < p.m * p.n; ++i) {
-    const int row = i / p.n, col = i % p.n;
-    double sum = at(2, p.output, i, c_per_lane);
-    for (int k = 0; k < p.k; ++k) {
-      sum += at(0, p.input, row * p.k + k, a_per_lane) *
-             at(1, p.input, k * p.n + col, b_per_lane);
-      if (p.output != Element::s32) sum = float(sum);
-    }
-    // Element i of D has the lane and the place of element i of C, which is now done with.
-    set_element(p.output, calls[i / c_per_lane]->result, i % c_per_lane, sum);
-  }
+  const auto& p = *reinterpret_cast<const FragmentProduct*>(calls[0]->in);
+  if (p.output == Element::s32)
+    multiply_wmma<int>(calls, p);
+  else
+    multiply_wmma<float>(calls, p);
 }
 
 }  // namespace

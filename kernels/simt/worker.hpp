@@ -46,8 +46,8 @@ struct SharedRange {
   std::size_t bytes;
 };
 
-/// Thrown in a CUDA thread that has failed, to leave its kernel. The block's other threads are
-/// left on their stacks: kernels hold no resources.
+/// Thrown in a CUDA thread that has failed, to leave its kernel. The block's other threads
+/// are left on their stacks: kernels hold no resources.
 struct BlockAbandoned {};
 
 class Worker {
@@ -90,7 +90,7 @@ class Worker {
   std::atomic<bool> in_runtime{true};  ///< no kernel code is running
   const void *fault_address = nullptr, *fault_pc = nullptr;
   int fault_signal = 0;
-  /// An exception could not pass through the caller: a signal, or the compiler's callback.
+  /// An exception could not pass through the caller, a callback of the compiler.
   bool in_foreign_frame = false;
 
  private:
@@ -121,6 +121,7 @@ class Worker {
   void poison_shared();
   void learn_shared();
   void report_deadlock();
+  void report_signal();
   std::string waiting_place(int lane) const;
 
   bool failed_ = false;

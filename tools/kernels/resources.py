@@ -156,6 +156,18 @@ def table(kernels, arch):
     return "\n".join(lines)
 
 
+def write(nvcc, disassembler, kernels, files):
+    """Writes the record; where only some files were measured, the others keep what they have."""
+    if files and RECORD.exists():
+        known = json.loads(RECORD.read_text())["kernels"]
+        kernels = sorted([k for k in known if k["file"] not in files] + kernels,
+                         key=lambda k: (k["file"], k["kernel"]))
+    version = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True)
+    record = {"schema": "decodelab-resources-1", "nvcc": re.search(r"V([\d.]+)", version.stdout)[1],
+              "disassembler": disassembler and sass.version(disassembler), "kernels": kernels}
+    RECORD.write_text(json.dumps(record, indent=1) + "\n")
+
+
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", metavar="FILE.cu", help="default: all that have kernels")
@@ -180,11 +192,7 @@ def main(arguments):
     for arch in occupancy.SMS:
         print(table(kernels, arch) + "\n")
     if options.write:
-        version = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True)
-        record = {"schema": "decodelab-resources-1",
-                  "nvcc": re.search(r"V([\d.]+)", version.stdout)[1],
-                  "disassembler": disassembler and sass.version(disassembler), "kernels": kernels}
-        RECORD.write_text(json.dumps(record, indent=1) + "\n")
+        write(nvcc, disassembler, kernels, options.files)
     problems = spilling(kernels)
     print("\n".join(problems) or "no kernel spills")
     return EXIT_FAILED if options.check and problems else 0

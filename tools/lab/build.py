@@ -15,6 +15,7 @@ GIB = 1 << 30
 BYTES_PER_JOB = 1.5 * GIB
 STATUS_LINE = re.compile(r"\[(\d+)/(\d+)\] (.*)")
 RUN, TEST, SANITIZE = "cpu", "cpu", "cpu-debug"
+GROUPS = {SANITIZE: ["sanitize"], "aarch64": ["aarch64"]}  # of packages, beside "build"
 
 
 def presets():
@@ -146,7 +147,7 @@ def make(preset, *targets):
     if preset not in presets():
         raise ui.Problem(f"there is no preset '{preset}'; there are {', '.join(presets())}.",
                          ui.USAGE)
-    packages.ensure(*(["build", "sanitize"] if preset == SANITIZE else ["build"]))
+    packages.ensure("build", *GROUPS.get(preset, []))
     folder = directory(preset)
     with only_one(folder):
         configure(preset)

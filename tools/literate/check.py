@@ -3,7 +3,7 @@ import math
 import operator
 import re
 
-from literate import figure, ladder, page, plot
+from literate import figure, ladder, ladder_cpu, page, plot
 from literate.chapter import SCHEMA
 from literate.errors import ChapterError
 
@@ -121,4 +121,7 @@ def check_all(course, words=()):
     """The problems of the named chapters; of all of them and of the documents where none is."""
     names = set(course.by_name)
     problems = [line for chapter in course.find(words) for line in check(chapter, names)]
-    return problems if words else problems + check_documents(course.root) + ladder.problems(course.root)
+    if words:
+        return problems
+    return (problems + check_documents(course.root) + ladder.problems(course.root)
+            + ladder_cpu.problems(course.root))

@@ -96,6 +96,8 @@ class Ladders:
 class Page:
     """Writes the page of one ladder."""
 
+    QUESTION = "What will its warps ask for?"
+
     def __init__(self, ladders, ladder):
         self.all, self.ladder, self.rungs = ladders, ladder, ladder["rungs"]
         self.id = page_id(ladder["name"])
@@ -228,7 +230,7 @@ class Page:
                page.raw(f"<p>{html.escape(rung['idea'])}</p>")]
         files = self.files(self.all.root / rung["file"])
         out += self.regions(files, "kernel")
-        out.append(page.raw('<div class="predict"><b>Predict</b><p>What will its warps ask for? '
+        out.append(page.raw(f'<div class="predict"><b>Predict</b><p>{self.QUESTION} '
                             "As a formula, and in numbers below:</p></div>"))
         out += self.regions(files, "prediction")
         out.append(page.raw(self.comparison(number, rung)))

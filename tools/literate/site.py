@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 
-from literate import ladder, notebook, page
+from literate import ladder, ladder_cpu, notebook, page
 from literate.errors import ChapterError
 
 AWESOME = pathlib.Path("/usr/share/doxygen-awesome-css")     # Debian: doxygen-awesome-css
@@ -94,7 +94,10 @@ class Site:
         ladders = ladder.Ladders(self.root)
         for path in documents:
             text = page.document(path.read_text(), path.stem, known)
-            write(path.stem, text.replace(ladder.MARK, ladders.listing()))
+            text = text.replace(ladder.MARK, ladders.listing())
+            if ladder_cpu.MARK in text:
+                text = text.replace(ladder_cpu.MARK, ladder_cpu.CpuLadders(self.root).markdown())
+            write(path.stem, text)
         for name, text in ladders.pages():
             write(name, text)
         return files

@@ -9,7 +9,7 @@
 #ifdef __clang__
 LAB_TARGET_BEGIN("dotprod")
 #else
-LAB_TARGET_BEGIN("+dotprod")
+LAB_TARGET_BEGIN("arch=armv8.2-a+dotprod")
 #endif
 namespace lab::cpu::neon {
 #include "neon.hpp"

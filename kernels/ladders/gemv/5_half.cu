@@ -9,8 +9,9 @@ constexpr int kRows = 4;
 
 /// The products of 8 pairs of f16, summed in f32.
 __device__ float dot(uint4 a, uint4 b) {
-  const auto* p = reinterpret_cast<const __half2*>(&a);
-  const auto* q = reinterpret_cast<const __half2*>(&b);
+  __half2 p[4], q[4];  // the same bits
+  memcpy(p, &a, sizeof a);
+  memcpy(q, &b, sizeof b);
   float sum = 0;
   for (int i = 0; i < 4; ++i) {
     const float2 u = __half22float2(p[i]), v = __half22float2(q[i]);
