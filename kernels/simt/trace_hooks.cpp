@@ -103,4 +103,26 @@ ATOMIC(16, short)
 ATOMIC(32, int)
 ATOMIC(64, long long)
 
+#ifdef __clang__
+// Clang 14 turns the copy of a struct into a call of memcpy; the programs are linked with
+// --wrap for these (CMakeLists.txt).
+void* __real_memcpy(void* to, const void* from, std::size_t n);
+void* __real_memmove(void* to, const void* from, std::size_t n);
+void* __real_memset(void* p, int value, std::size_t n);
+void* __wrap_memcpy(void* to, const void* from, std::size_t n) {
+  trace(from, n, false, false, PC);
+  trace(to, n, true, false, PC);
+  return __real_memcpy(to, from, n);
+}
+void* __wrap_memmove(void* to, const void* from, std::size_t n) {
+  trace(from, n, false, false, PC);
+  trace(to, n, true, false, PC);
+  return __real_memmove(to, from, n);
+}
+void* __wrap_memset(void* p, int value, std::size_t n) {
+  trace(p, n, true, false, PC);
+  return __real_memset(p, value, n);
+}
+#endif
+
 }  // extern "C"

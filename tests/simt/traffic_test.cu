@@ -44,7 +44,8 @@ TEST_CASE("simt: global sectors of coalesced, shifted and strided loads") {
   c = counters_of(strided<float>, {1, 20}, x.data(), out.data(), 1u, 0u);  // part of a warp
   check(c.global_load, 1, 3, 3, 80);
 }
-TEST_CASE("simt: global sectors by element size") {
+#ifndef __clang__  // which takes vector loads apart
+TEST_CASE("simt: global sectors of vector loads") {
   DeviceArray<float4> x(std::vector<float4>(128)), out(64);
   emulator::Counters c =
       counters_of(strided<float4>, {1, 32}, x.data(), out.data(), 1u, 0u);
@@ -52,8 +53,12 @@ TEST_CASE("simt: global sectors by element size") {
   check(c.global_store, 1, 16, 16, 512);
   c = counters_of(strided<float4>, {1, 32}, x.data(), out.data(), 2u, 0u);
   check(c.global_load, 1, 32, 16, 512);
+}
+#endif
+TEST_CASE("simt: global sectors of small elements") {
   DeviceArray<unsigned char> b(std::vector<unsigned char>(64, 1)), bytes(64);
-  c = counters_of(strided<unsigned char>, {1, 32}, b.data(), bytes.data(), 1u, 0u);
+  emulator::Counters c =
+      counters_of(strided<unsigned char>, {1, 32}, b.data(), bytes.data(), 1u, 0u);
   check(c.global_load, 1, 1, 1, 32);
   DeviceArray<__half> h(std::vector<__half>(64, __half(1.0f))), halves(64);
   c = counters_of(strided<__half>, {1, 32}, h.data(), halves.data(), 1u, 0u);
