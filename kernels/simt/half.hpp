@@ -96,6 +96,16 @@ using nv_bfloat162 = __nv_bfloat162;
 
 // A float result of +, -, * or / rounds to the 16-bit result: 24 bits are at least twice 11
 // plus 2 (Figueroa, "When is double rounding innocuous?", 1995).
+namespace emulator {
+// -0 is below +0 here, which fmax and fmin leave open. (PTX ISA, max and min of half)
+inline float larger(float a, float b) {
+  return a == b ? (std::signbit(a) ? b : a) : std::fmax(a, b);
+}
+inline float smaller(float a, float b) {
+  return a == b ? (std::signbit(a) ? a : b) : std::fmin(a, b);
+}
+}  // namespace emulator
+
 #define SIMT_HALF_FUNCTIONS(H, H2)                                                 \
   inline H operator+(H a, H b) { return float(a) + float(b); }                     \
   inline H operator-(H a, H b) { return float(a) - float(b); }                     \
@@ -125,8 +135,8 @@ using nv_bfloat162 = __nv_bfloat162;
     a.bits &= 0x7fffu;                                                             \
     return a;                                                                      \
   }                                                                                \
-  inline H __hmax(H a, H b) { return std::fmax(float(a), float(b)); }              \
-  inline H __hmin(H a, H b) { return std::fmin(float(a), float(b)); }              \
+  inline H __hmax(H a, H b) { return ::emulator::larger(a, b); }                   \
+  inline H __hmin(H a, H b) { return ::emulator::smaller(a, b); }                  \
   inline bool __hlt(H a, H b) { return a < b; }                                    \
   inline bool __hle(H a, H b) { return a <= b; }                                   \
   inline bool __hgt(H a, H b) { return a > b; }                                    \

@@ -69,7 +69,7 @@ void Worker::poison_shared() {
   if (!config().poison) return;
   const auto known = shared_of_.find(launch->kernel);
   learning_ = known == shared_of_.end();
-  for (const SharedRange& r : learning_ ? static_shared() : known->second)
+  for (const SharedRange& r : learning_ ? static_shared_arrays() : known->second)
     std::memset(r.begin, kPoison, r.bytes);
 }
 
@@ -79,7 +79,7 @@ void Worker::learn_shared() {
 #endif
   if (!config().poison || !learning_) return;
   std::vector<SharedRange>& used = shared_of_[launch->kernel];
-  for (const SharedRange& r : static_shared())
+  for (const SharedRange& r : static_shared_arrays())
     if (is_written(r)) used.push_back(r);
 }
 

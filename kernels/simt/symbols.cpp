@@ -184,7 +184,7 @@ char* tls_image() {
   return ~offset ? reinterpret_cast<char*>(&threadIdx) - offset : nullptr;
 }
 
-const std::vector<SharedRange>& static_shared() {
+const std::vector<SharedRange>& static_shared_arrays() {
   thread_local const std::vector<SharedRange> ranges = [] {
     std::vector<SharedRange> result;
     if (char* image = tls_image())

@@ -172,6 +172,6 @@ Worker& calling_worker(const char* function);
 /// This thread's dynamic shared memory buffers, one for each SIMT_DYNAMIC_SMEM.
 std::vector<unsigned char*> dynamic_smem_buffers();
 /// This thread's static __shared__ arrays.
-const std::vector<SharedRange>& static_shared();
+const std::vector<SharedRange>& static_shared_arrays();
 
 }  // namespace emulator

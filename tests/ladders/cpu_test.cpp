@@ -55,9 +55,12 @@ TEST_CASE("predictions: what each rung saves") {
 }
 
 TEST_CASE("errors") {
-  CHECK_THROWS_WITH(Problem({1, 4, 33}, DType::q4_0), ContainsSubstring("a multiple of 32"));
-  CHECK_THROWS_WITH(Problem({0, 4, 32}, DType::q4_0), ContainsSubstring("must be positive"));
-  CHECK_THROWS_WITH(Problem({1, 4, 256}, DType::q4_k), ContainsSubstring("use Q4_0 or Q8_0"));
+  CHECK_THROWS_WITH(Problem({1, 4, 33}, DType::q4_0),
+                    ContainsSubstring("a multiple of 32"));
+  CHECK_THROWS_WITH(Problem({0, 4, 32}, DType::q4_0),
+                    ContainsSubstring("must be positive"));
+  CHECK_THROWS_WITH(Problem({1, 4, 256}, DType::q4_k),
+                    ContainsSubstring("use Q4_0 or Q8_0"));
 }
 
 }  // namespace

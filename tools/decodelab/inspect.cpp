@@ -16,7 +16,8 @@ namespace {
 std::string printable(const std::string& text) {
   constexpr std::size_t kShown = 60;
   std::string out;
-  for (const char c : text.substr(0, kShown)) out += (c >= 0 && c < 32) ? ' ' : c;
+  for (const char c : text.substr(0, kShown))
+    out += static_cast<unsigned char>(c) < 32 ? ' ' : c;
   return text.size() > kShown ? out + " ..." : out;
 }
 

@@ -108,31 +108,30 @@ void linear(HostView<float, 2> y, HostView<const float, 2> x, HostWeightView wei
 // operator(): as on the CPU. Up to 8 tokens are multiplied in f32 as the weights stream by;
 // more on tensor cores, with x split into two f16 so that 22 bits of it count. In each of
 // the two a token's result does not depend on the other tokens of the call.
-LAB_GPU_VERSIONS(
-    class Linear {
-     public:
-      Linear() = default;
-      explicit Linear(HostWeightView weights, Stream stream = nullptr);
-      Linear(Linear&& other) noexcept;
-      Linear& operator=(Linear&& other) noexcept;
-      ~Linear();
+LAB_GPU_VERSIONS(class Linear {
+ public:
+  Linear() = default;
+  explicit Linear(HostWeightView weights, Stream stream = nullptr);
+  Linear(Linear && other) noexcept;
+  Linear& operator=(Linear&& other) noexcept;
+  ~Linear();
 
-      std::int64_t rows() const { return rows_; }
-      std::int64_t cols() const { return cols_; }
-      DType dtype() const { return dtype_; }
-      std::size_t bytes() const { return bytes_; }
-      const std::byte* data() const { return data_; }
+  std::int64_t rows() const { return rows_; }
+  std::int64_t cols() const { return cols_; }
+  DType dtype() const { return dtype_; }
+  std::size_t bytes() const { return bytes_; }
+  const std::byte* data() const { return data_; }
 
-      void operator()(DeviceView<float, 2> y, DeviceView<const float, 2> x,
-                      Stream stream) const;
+  void operator()(DeviceView<float, 2> y, DeviceView<const float, 2> x, Stream stream)
+      const;
 
-     private:
-      void upload(HostWeightView weights);
+ private:
+  void upload(HostWeightView weights);
 
-      DType dtype_ = DType::f32;
-      std::int64_t rows_ = 0;
-      std::int64_t cols_ = 0;
-      std::size_t bytes_ = 0;
-      std::byte* data_ = nullptr;
-      Stream stream_ = nullptr;
-    };)
+  DType dtype_ = DType::f32;
+  std::int64_t rows_ = 0;
+  std::int64_t cols_ = 0;
+  std::size_t bytes_ = 0;
+  std::byte* data_ = nullptr;
+  Stream stream_ = nullptr;
+};)
