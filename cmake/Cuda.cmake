@@ -17,6 +17,7 @@ endif()
 add_library(lab_emulated INTERFACE)
 target_compile_options(lab_emulated INTERFACE
   -g1 -gdwarf-4 -Wno-unknown-pragmas -Wno-unused-function
+  -fno-strict-aliasing  # kernels read their own bits as other types, as nvcc lets them
   $<$<CXX_COMPILER_ID:GNU>:-fno-extern-tls-init>)
 if(NOT LAB_SANITIZE)
   target_compile_options(lab_emulated INTERFACE -O2)

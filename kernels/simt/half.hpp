@@ -97,12 +97,17 @@ using nv_bfloat162 = __nv_bfloat162;
 // A float result of +, -, * or / rounds to the 16-bit result: 24 bits are at least twice 11
 // plus 2 (Figueroa, "When is double rounding innocuous?", 1995).
 namespace emulator {
-// -0 is below +0 here, which fmax and fmin leave open. (PTX ISA, max and min of half)
+// What fmax and fmin leave open: -0 is below +0, and the other operand of any NaN is the
+// result. (PTX ISA, max and min of half)
 inline float larger(float a, float b) {
-  return a == b ? (std::signbit(a) ? b : a) : std::fmax(a, b);
+  if (std::isnan(a)) return b;
+  if (std::isnan(b)) return a;
+  return a == b ? (std::signbit(a) ? b : a) : (a > b ? a : b);
 }
 inline float smaller(float a, float b) {
-  return a == b ? (std::signbit(a) ? a : b) : std::fmin(a, b);
+  if (std::isnan(a)) return b;
+  if (std::isnan(b)) return a;
+  return a == b ? (std::signbit(a) ? a : b) : (a < b ? a : b);
 }
 }  // namespace emulator
 

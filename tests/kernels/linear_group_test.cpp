@@ -26,7 +26,8 @@ std::vector<float> apply(const cpu::Linear& layer, HostView<const float, 2> x,
 
 void check_same_bits(Guarded<float>& y, const std::vector<float>& expected) {
   REQUIRE(y.size() == std::int64_t(expected.size()));
-  REQUIRE(std::memcmp(y.data(), expected.data(), expected.size() * sizeof(float)) == 0);
+  REQUIRE((expected.empty() ||
+           std::memcmp(y.data(), expected.data(), expected.size() * sizeof(float)) == 0));
   REQUIRE(y.intact());
 }
 
