@@ -38,7 +38,7 @@ struct Writer {
   Byte* at[kPlanes];
 
   void copy(PlaneName plane, const Byte* from, std::int64_t n) {
-    std::memcpy(at[plane], from, std::size_t(n));
+    std::copy_n(from, n, at[plane]);  // from is null in a matrix without rows
     at[plane] += n;
   }
   template <class T>
