@@ -210,7 +210,8 @@ int run(int argc, char** argv) {
               {"date", today()},
               {"compiler", LAB_COMPILER},
               {"rounds", request.rounds}};
-  if (request.rounds > 0) record["bandwidth_gb_s"] = cpu::read_bandwidth() * 1e-9;
+  if (request.rounds > 0 && !file.empty())
+    record["bandwidth_gb_s"] = cpu::read_bandwidth() * 1e-9;
   record["ladders"] = Json::array();
   for (const Ladder& ladder : ladders)
     record["ladders"].push_back(climb(ladder, request, file == "-", all_good));

@@ -14,7 +14,8 @@
 namespace lab::cpu_ladder {
 namespace {
 
-constexpr double kRoundSeconds = 0.02;  // of a rung: long enough for the clock
+constexpr std::int64_t kMostCopies = 256;  // of small weights: a cache holds them anyway
+constexpr double kRoundSeconds = 0.02;     // of a rung: long enough for the clock
 
 std::vector<std::byte> random_blocks(Rng& rng, Size size, DType dtype) {
   std::vector<std::byte> blocks(std::size_t(size.N * row_bytes(dtype, size.K)));
@@ -29,7 +30,7 @@ std::vector<std::byte> random_blocks(Rng& rng, Size size, DType dtype) {
 
 std::size_t copies(Form form, Size size, DType dtype, std::int64_t streamed) {
   const std::int64_t one = weight_bytes(form, size, dtype);
-  return std::size_t(std::max<std::int64_t>(1, (streamed + one - 1) / one));
+  return std::size_t(std::clamp<std::int64_t>((streamed + one - 1) / one, 1, kMostCopies));
 }
 
 /// Of this process's time, which other programs on the same cores do not lengthen.
