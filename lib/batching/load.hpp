@@ -25,6 +25,7 @@ struct Summary {
   std::int64_t n = 0;
   double mean = 0, p50 = 0, p90 = 0, p99 = 0, max = 0;
 };
+/// Mean and percentiles of `values`; zeros if there are none.
 Summary summarize(std::vector<double> values);
 
 /// The value below which a fraction `q` of the sample lies, by linear interpolation between

@@ -8,7 +8,7 @@
 
 namespace lab {
 
-/// Calls f.operator()<T>() with the T that stores `dtype`.
+/// Calls the template `f` with the type that stores `dtype`.
 /// @throws Error unless it is f32, f16 or bf16
 template <class F>
 void with_kv_type(DType dtype, F&& f) {

@@ -14,10 +14,10 @@ const char* device_names() {
 
 std::unique_ptr<Device> make_device(const std::string& name, Activations activations) {
   if (name == "cpu") return make_cpu_device(activations);
-  if (name == "simt") return simt::make_gpu_device();
+  if (name == "simt") return make_simt_device();
   if (name == "cuda") {
 #ifdef LAB_HAS_CUDA
-    return cuda::make_gpu_device();
+    return make_cuda_device();
 #else
     throw UnavailableError(
         "this build has no kernels for a GPU; build the preset cuda where nvcc is, or use "

@@ -8,13 +8,11 @@
 
 namespace lab {
 
+/// This CPU.
 std::unique_ptr<Device> make_cpu_device(Activations activations);
-
-namespace simt {
-std::unique_ptr<Device> make_gpu_device();
-}
-namespace cuda {
-std::unique_ptr<Device> make_gpu_device();
-}
+/// The emulator. @throws UnavailableError never
+std::unique_ptr<Device> make_simt_device();
+/// The first NVIDIA GPU. @throws UnavailableError if there is none
+std::unique_ptr<Device> make_cuda_device();
 
 }  // namespace lab
