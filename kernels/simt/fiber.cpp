@@ -8,7 +8,6 @@
 
 #if defined(SIMT_ASAN)
 #include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
 #endif
 
 namespace emulator {
@@ -25,12 +24,10 @@ void make_context(Context& c, char* stack, std::size_t size, void (*entry)()) {
   c.ucontext.uc_link = nullptr;
   makecontext(&c.ucontext, entry, 0);
 }
-void swap_context(Context& from, Context& to) { swapcontext(&from.ucontext, &to.ucontext); }
 
 #elif defined(__x86_64__)
 
 // simt_swap ends in ret, which the return-stack predictor expects: a jump costs 20 ns more.
-extern "C" void simt_swap(void** save_stack_pointer, void* stack_pointer);
 asm(R"(
 .text
 .globl simt_swap
@@ -62,13 +59,9 @@ void make_context(Context& c, char* stack, std::size_t size, void (*entry)()) {
   for (int i = 0; i < 6; ++i) *--p = nullptr;
   c.stack_pointer = p;
 }
-void swap_context(Context& from, Context& to) {
-  simt_swap(&from.stack_pointer, to.stack_pointer);
-}
 
 #else  // aarch64
 
-extern "C" void simt_swap(void** save_stack_pointer, void* stack_pointer);
 asm(R"(
 .text
 .globl simt_swap
@@ -111,9 +104,6 @@ void make_context(Context& c, char* stack, std::size_t size, void (*entry)()) {
   p[kReturnAddress] = reinterpret_cast<void*>(entry);
   c.stack_pointer = p;
 }
-void swap_context(Context& from, Context& to) {
-  simt_swap(&from.stack_pointer, to.stack_pointer);
-}
 
 #endif
 
@@ -136,16 +126,6 @@ void Fiber::entered([[maybe_unused]] Fiber& launcher) {
     launcher.stack = static_cast<char*>(const_cast<void*>(bottom));
     launcher.size = bytes;
   }
-#endif
-}
-
-void switch_fiber(Fiber& from, Fiber& to, [[maybe_unused]] bool last) {
-#if defined(SIMT_ASAN)
-  __sanitizer_start_switch_fiber(last ? nullptr : &from.fake_stack, to.stack, to.size);
-#endif
-  swap_context(from.context, to.context);
-#if defined(SIMT_ASAN)
-  __sanitizer_finish_switch_fiber(from.fake_stack, nullptr, nullptr);
 #endif
 }
 

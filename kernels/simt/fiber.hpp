@@ -18,8 +18,16 @@
 #if defined(__SANITIZE_ADDRESS__)
 #define SIMT_ASAN 1
 #endif
+#if defined(SIMT_ASAN)
+#include <sanitizer/common_interface_defs.h>
+#endif
 
 namespace emulator {
+
+#if !defined(SIMT_UCONTEXT)
+/// Saves the calling fiber's registers on its stack, and continues the other.
+extern "C" void simt_swap(void** save_stack_pointer, void* stack_pointer);
+#endif
 
 /// What a suspended fiber continues with. Only the registers that a call preserves and the
 /// stack pointer are kept: 10 ns, where swapcontext() takes 220 for a system call.
@@ -46,7 +54,19 @@ struct Fiber {
 
 /// Suspends `from`, which is running, and continues `to`.
 /// @param last  whether `from` will not be continued
-void switch_fiber(Fiber& from, Fiber& to, bool last = false);
+inline void switch_fiber(Fiber& from, Fiber& to, [[maybe_unused]] bool last = false) {
+#if defined(SIMT_ASAN)
+  __sanitizer_start_switch_fiber(last ? nullptr : &from.fake_stack, to.stack, to.size);
+#endif
+#if defined(SIMT_UCONTEXT)
+  swapcontext(&from.context.ucontext, &to.context.ucontext);
+#else
+  simt_swap(&from.context.stack_pointer, to.context.stack_pointer);
+#endif
+#if defined(SIMT_ASAN)
+  __sanitizer_finish_switch_fiber(from.fake_stack, nullptr, nullptr);
+#endif
+}
 
 /// The stacks of one worker: `count` fibers in one mapping, each with a guard page below
 /// it.

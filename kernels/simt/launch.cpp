@@ -112,6 +112,11 @@ void Pool::await(std::unique_lock<std::mutex>& lock) {
       interrupt(t->thread.native_handle());
     }
   while (!done_.wait_for(lock, std::chrono::milliseconds(50), finished));
+  if (last_report().empty())  // no thread was caught, but blocks have been left out
+    add_report(
+        "time limit",
+        "the launch has not ended after " + std::to_string(config().timeout_s) + " s",
+        launch_->kernel);
 }
 
 void Pool::run(const Launch& launch, Counters& counters) {

@@ -244,22 +244,14 @@ void Worker::lane_exit() {
   if (live_ && barrier_.arrived == live_) release_barrier();
 }
 
-static bool same_place(const Location& a, const Location& b) {
-  return a.line == b.line && (a.file == b.file || !std::strcmp(a.file, b.file));
-}
-
 int Worker::barrier(BlockOp op, int predicate, Location loc) {
   if (barrier_.arrived == 0) {
     barrier_.loc = loc;
     barrier_.first = current_lane;
     barrier_.votes = 0;
     barrier_.op = op;
-  } else if (barrier_.op != op || !same_place(barrier_.loc, loc)) {
-    fail("barrier divergence",
-         describe(barrier_.first) + " waits at " + place(barrier_.loc) + "\n  but " +
-             describe(current_lane) + " arrived at " + place(loc) +
-             "\n  __syncthreads() must be reached by all threads of the block at the same "
-             "place.");
+  } else if (barrier_.op != op || !same_place(barrier_.loc, loc)) [[unlikely]] {
+    fail_barrier(loc);
   }
   ++barrier_.arrived;
   barrier_.votes += predicate != 0;
@@ -274,6 +266,14 @@ int Worker::barrier(BlockOp op, int predicate, Location loc) {
     default:
       return barrier_.result;
   }
+}
+
+void Worker::fail_barrier(Location loc) {
+  fail("barrier divergence",
+       describe(barrier_.first) + " waits at " + place(barrier_.loc) + "\n  but " +
+           describe(current_lane) + " arrived at " + place(loc) +
+           "\n  __syncthreads() must be reached by all threads of the block at the same "
+           "place.");
 }
 
 void Worker::release_barrier() {

@@ -136,7 +136,8 @@ std::vector<std::string> ask_addr2line(const std::vector<const void*>& code) {
     if (std::string_view(text).starts_with("0x")) {
       ++i;
       found = false;
-    } else if (i >= 1 && i <= lines.size() && !found && !std::strstr(text, ":?")) {
+    } else if (i >= 1 && i <= lines.size() && !found && *text != '?' &&
+               !std::strstr(text, ":?")) {
       lines[i - 1] = file_and_line(text);
       found = !is_emulator_header(text);
     }

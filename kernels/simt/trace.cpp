@@ -160,8 +160,8 @@ void MemoryTracer::on_access(Worker& worker, const Event& e) {
   }
   check_cells(worker, e, t, site);
   if (e.counted && !e.atomic)
-    sites_[site].record(worker.current_lane, int(worker.lanes.size()), t.offset,
-                        std::uint32_t(e.bytes));
+    sites_.record(site, worker.current_lane, int(worker.lanes.size()), t.offset,
+                  std::uint32_t(e.bytes));
 }
 
 /// Arrays lie side by side: an instruction that has used an array of one function and now

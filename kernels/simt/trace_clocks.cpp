@@ -4,9 +4,13 @@
 
 namespace emulator {
 
+void Clocks::begin_launch() {
+  first_block_ = block_ + 1;
+  released_.clear();
+}
+
 void Clocks::begin_block(std::uint32_t block, int threads) {
   const auto n = std::size_t(threads);
-  if (block == first_block_) released_.clear();
   block_ = block;
   clock_.assign(n, 1);
   at_barrier_.assign(n, 0);

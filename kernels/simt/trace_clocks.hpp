@@ -31,7 +31,7 @@ struct Access {
 /// @par Source FastTrack (Flanagan, Freund, 2009); PTX ISA, "Memory Consistency Model"
 class Clocks {
  public:
-  void begin_launch() { first_block_ = block_ + 1; }
+  void begin_launch();
   void begin_block(std::uint32_t block, int threads);
   void barrier();
   void warp_sync(int warp, std::uint32_t mask);

@@ -149,8 +149,22 @@ std::uint32_t Sites::find(const void* pc, Location loc, bool store, bool shared)
   return it->second;
 }
 
+void Sites::record(std::uint32_t index, int thread, int threads, std::uint64_t address,
+                   std::uint32_t size) {
+  Site& site = *sites_[index];
+  if (!site.used) {
+    site.used = true;
+    used_.push_back(&site);
+  }
+  site.record(thread, threads, address, size);
+}
+
 void Sites::end_block() {
-  for (const auto& s : sites_) s->end_block();
+  for (Site* s : used_) {
+    s->end_block();
+    s->used = false;
+  }
+  used_.clear();
 }
 void Sites::reset() {
   for (const auto& s : sites_) s->reset();

@@ -45,6 +45,7 @@ class Site {
   bool shared() const { return shared_; }
   const Traffic& traffic() const { return traffic_; }
 
+  bool used = false;               ///< in this block
   int owner = -1;                  ///< of the static shared array it has accessed, an id
   std::uint64_t owner_launch = 0;  ///< when `owner` was set
 
@@ -69,6 +70,9 @@ class Sites {
   /// The site of an instruction; `pc` is the key, or `loc` if it is null.
   std::uint32_t find(const void* pc, Location loc, bool store, bool shared);
   Site& operator[](std::uint32_t index) { return *sites_[index]; }
+  /// Site::record of one of them.
+  void record(std::uint32_t site, int thread, int threads, std::uint64_t address,
+              std::uint32_t size);
   void end_block();
   void reset();
   void add_to(Counters& counters) const;
@@ -83,6 +87,7 @@ class Sites {
   std::vector<Cached> cache_ = std::vector<Cached>(kCache);
   std::unordered_map<std::uint64_t, std::uint32_t> index_;
   std::vector<std::unique_ptr<Site>> sites_;
+  std::vector<Site*> used_;  // in this block
 };
 
 }  // namespace emulator

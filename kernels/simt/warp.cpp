@@ -110,41 +110,56 @@ const Collective kSyncwarp{"__syncwarp", resolve_nothing, false},
 void Worker::collective(std::uint32_t mask, const Collective& op, WarpCall& call,
                         Location loc) {
   const int me = current_lane, bit = me % 32;
-  if (!(mask >> bit & 1u))
-    fail("bad warp mask", describe(me) + " calls " + op.name + " at " + place(loc) +
-                              " with mask " + hex(mask) +
-                              " that does not contain its own lane " + std::to_string(bit));
-  if (!std::has_single_bit(unsigned(call.width)) || call.width > 32)
-    fail("bad shuffle width", describe(me) + " calls " + op.name + " at " + place(loc) +
-                                  " with width " + std::to_string(call.width) +
-                                  "; expected 1, 2, 4, 8, 16 or 32");
+  const bool valid_width = std::has_single_bit(unsigned(call.width)) && call.width <= 32;
+  if (!(mask >> bit & 1u) || !valid_width) [[unlikely]]
+    fail_call(mask, op, call, loc);
   Lane& mine = lane();
   mine.mask = mask;
   mine.op = &op;
   mine.call = &call;
   mine.loc = loc;
   state_[std::size_t(me)] = LaneState::at_warp;
-  warps[std::size_t(me) / 32].waiting |= 1u << bit;
+  Warp& warp = warps[std::size_t(me) / 32];
+  warp.waiting |= 1u << bit;
   if (complete_collective(me / 32, mask, me))
     state_[std::size_t(me)] = LaneState::running;
   else
     wait();
-  if (call.failed_lane != -1)
-    fail("shuffle from inactive lane",
-         describe(me) + ": " + op.name + " at " + place(loc) + " reads lane " +
-             std::to_string(call.failed_lane) + ", which is not in mask " + hex(mask) +
-             " or has exited");
+  if (call.failed_lane != -1) [[unlikely]]
+    fail_shuffle(mask, op, call, loc);
 }
 
-void Worker::check_collective(int first, int other) {
-  const Lane &a = lanes[std::size_t(first)], &b = lanes[std::size_t(other)];
-  const bool same_line =
-      a.loc.line == b.loc.line && std::string_view(a.loc.file) == b.loc.file;
-  if (a.op == b.op && a.mask == b.mask && (same_line || !a.op->same_line)) return;
+void Worker::fail_call(std::uint32_t mask, const Collective& op, const WarpCall& call,
+                       Location loc) {
+  const std::string who =
+      describe(current_lane) + " calls " + op.name + " at " + place(loc);
+  const int bit = current_lane % 32;
+  if (!(mask >> bit & 1u))
+    fail("bad warp mask", who + " with mask " + hex(mask) +
+                              " that does not contain its own lane " + std::to_string(bit));
+  fail("bad shuffle width", who + " with width " + std::to_string(call.width) +
+                                "; expected 1, 2, 4, 8, 16 or 32");
+}
+
+void Worker::fail_shuffle(std::uint32_t mask, const Collective& op, const WarpCall& call,
+                          Location loc) {
+  fail("shuffle from inactive lane",
+       describe(current_lane) + ": " + op.name + " at " + place(loc) + " reads lane " +
+           std::to_string(call.failed_lane) + ", which is not in mask " + hex(mask) +
+           " or has exited");
+}
+
+void Worker::fail_divergence(int first, int other) {
   fail("warp divergence",
        waiting_place(first) + "\n  " + waiting_place(other) +
            "\n  all lanes named in the mask must execute the same intrinsic with the same "
            "mask.");
+}
+
+/// Whether two lanes are in the same operation.
+static bool agree(const Lane& a, const Lane& b) {
+  if (a.op != b.op || a.mask != b.mask) return false;
+  return !a.op->same_line || same_place(a.loc, b.loc);
 }
 
 /// @param last  the lane that goes on by itself; -1 if a lane's exit completed the
@@ -157,11 +172,13 @@ bool Worker::complete_collective(int w, std::uint32_t mask, int last) {
   const int base = w * 32, first = base + std::countr_zero(needed);
   const Collective& op = *lanes[std::size_t(first)].op;
   WarpCall* calls[32] = {};
-  for (int l = 0; l < 32; ++l)
-    if (needed >> l & 1u) {
-      check_collective(first, base + l);
-      calls[l] = lanes[std::size_t(base + l)].call;
-    }
+  for (std::uint32_t rest = needed; rest; rest &= rest - 1) {
+    const int l = std::countr_zero(rest);
+    Lane& lane = lanes[std::size_t(base + l)];
+    if (!agree(lanes[std::size_t(first)], lane)) [[unlikely]]
+      fail_divergence(first, base + l);
+    calls[l] = lane.call;
+  }
   warp.waiting &= ~needed;
   op.resolve(calls, needed);
   ++counts.warp_ops;

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -117,7 +118,12 @@ class Worker {
   void lane_exit();
   void release_barrier();
   bool complete_collective(int warp, std::uint32_t mask, int last);
-  void check_collective(int first, int lane);
+  [[noreturn, gnu::cold]] void fail_call(std::uint32_t mask, const Collective& op,
+                                         const WarpCall& call, Location loc);
+  [[noreturn, gnu::cold]] void fail_shuffle(std::uint32_t mask, const Collective& op,
+                                            const WarpCall& call, Location loc);
+  [[noreturn, gnu::cold]] void fail_divergence(int first, int other);
+  [[noreturn, gnu::cold]] void fail_barrier(Location loc);
   void poison_shared();
   void learn_shared();
   void report_deadlock();
@@ -164,6 +170,11 @@ class RuntimeScope {
   [[noreturn]] void expire();
   Worker& worker_;
 };
+
+/// Whether two calls come from the same line.
+inline bool same_place(const Location& a, const Location& b) {
+  return a.line == b.line && (a.file == b.file || !std::strcmp(a.file, b.file));
+}
 
 /// The worker whose kernel calls the emulator.
 /// @throws std::logic_error if host code calls it: there is no launch that could fail

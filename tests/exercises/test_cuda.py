@@ -34,7 +34,7 @@ SUBMISSIONS = {
         r".*wrote at exercise\.cu:\d+"),
     "out_of_bounds": (LAUNCH, LAUNCH.replace("n / 64", "n / 64 + 1"), "✗✗✗", r"behind the end"),
     "reads_out_of_bounds": (  # plain: whatever lies there
-        LOAD, "if (in[blockIdx.x * 64 + 128] > 2) return;\n" + LOAD, "[✓✗]✗✗",
+        LOAD, "if (in[blockIdx.x * 64 + 128] == 2) return;\n" + LOAD, "[✓✗]✗✗",
         r"out-of-bounds global (access|read)\n(.*\n)*.*exercise\.cu:\d+"),
     "far_apart": (
         LOAD, LOAD + "\n if (in[threadIdx.x % 16 * 8] > 2) return;", "✓✓✗",
