@@ -28,6 +28,8 @@ constexpr std::array<const char*, 2> kTokensIn = {"n_tokens", "in"};
 constexpr std::array<const char*, 2> kTokensPairs = {"n_tokens", "head_dim/2"};
 constexpr std::array<const char*, 3> kQuery = {"n_tokens", "n_heads", "head_dim"};
 constexpr std::array<const char*, 3> kKey = {"kv_len", "n_kv_heads", "head_dim"};
+constexpr std::array<const char*, 4> kBlocks = {"n_blocks", "block_size", "n_kv_heads",
+                                                "head_dim"};
 
 template <std::size_t N>
 void same_shape(const char* op, const std::array<const char*, N>& names, const char* a,
@@ -120,6 +122,52 @@ void check_attention(Extents<3> out, Extents<3> q, Extents<3> k, Extents<3> v) {
             "attention: k is {} but q is {}; kv_len >= n_tokens >= 1 is needed, since the "
             "queries are the last positions",
             described(kKey, k), described(kQuery, q));
+}
+
+void check_paged_attention(Extents<3> out, Extents<3> q, Extents<4> k, Extents<4> v,
+                           Extents<1> query_starts, Extents<1> kv_lens,
+                           Extents<2> block_tables) {
+  same_shape("paged_attention", kQuery, "out", out, "q", q);
+  same_shape("paged_attention", kBlocks, "k", k, "v", v);
+  LAB_CHECK(k[3] == q[2],
+            "paged_attention: k is {} but q is {}; give both the same head_dim",
+            described(kBlocks, k), described(kQuery, q));
+  LAB_CHECK(k[2] >= 1 && q[1] % k[2] == 0,
+            "paged_attention: k is {} but q is {}; n_heads must be a multiple of "
+            "n_kv_heads",
+            described(kBlocks, k), described(kQuery, q));
+  LAB_CHECK(k[1] >= 1, "paged_attention: k is {}; a block has at least one row",
+            described(kBlocks, k));
+  LAB_CHECK(query_starts[0] == kv_lens[0] + 1 && block_tables[0] == kv_lens[0],
+            "paged_attention: {} lengths, {} query starts and {} block tables; B sequences "
+            "have B, B + 1 and B",
+            kv_lens[0], query_starts[0], block_tables[0]);
+}
+
+void check_paged_batch(const PagedBatch<Space::host>& batch, std::int64_t n_tokens,
+                       std::int64_t n_blocks, std::int64_t block_size) {
+  const std::int64_t B = batch.kv_lens.shape[0], M = batch.block_tables.shape[1];
+  LAB_CHECK(batch.query_starts[0] == 0,
+            "paged_attention: the first sequence starts at row {}; it must start at 0",
+            batch.query_starts[0]);
+  for (std::int64_t b = 0; b < B; ++b) {
+    const std::int64_t begin = batch.query_starts[b], end = batch.query_starts[b + 1];
+    LAB_CHECK(begin <= end && end <= n_tokens,
+              "paged_attention: sequence {} has rows {} to {} of {}; starts must rise and "
+              "stay within the batch",
+              b, begin, end, n_tokens);
+    if (begin == end) continue;
+    const std::int64_t kv_len = batch.kv_lens[b];
+    LAB_CHECK(kv_len >= end - begin && kv_len <= M * block_size,
+              "paged_attention: sequence {} has {} positions; it needs at least its {} "
+              "queries, and {} blocks of {} hold no more than {}",
+              b, kv_len, end - begin, M, block_size, M * block_size);
+    for (std::int64_t i = 0; i * block_size < kv_len; ++i)
+      LAB_CHECK(batch.block_tables[b][i] >= 0 && batch.block_tables[b][i] < n_blocks,
+                "paged_attention: block {} of sequence {} is number {}; there are blocks 0 "
+                "to {}",
+                i, b, batch.block_tables[b][i], n_blocks - 1);
+  }
 }
 
 void check_silu_mul(Extents<2> out, Extents<2> gate, Extents<2> up) {

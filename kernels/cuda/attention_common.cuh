@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include "cuda/attention_problem.cuh"
 #include "cuda/compat.hpp"
 
 namespace lab::LAB_GPU {
@@ -14,23 +15,66 @@ constexpr unsigned kAllLanes = 0xffffffffu;
 /// Scores are kept in powers of two, the exponential that the hardware has.
 constexpr float kLog2E = 1.44269504088896f;
 
-/// One call of attention. The queries of the G = H / K heads that share a kv head are its
-/// "rows": row r is token r / G, head r % G of the group.
-struct AttentionShape {
-  int n_tokens, n_heads, n_kv_heads, head_dim, capacity;
+/// One sequence. The queries of the G = H / K heads that share a kv head are its "rows":
+/// row r is token r / G, head r % G of the group.
+struct AttentionSequence {
+  int first_token, n_tokens, kv_len, n_heads, group;
+  const std::int32_t* block_table;
 
-  __host__ __device__ int heads_per_group() const { return n_heads / n_kv_heads; }
-  __host__ __device__ int n_rows() const { return n_tokens * heads_per_group(); }
+  __device__ AttentionSequence(const AttentionBatch& batch, const AttentionShape& shape,
+                               int number)
+      : first_token(0),
+        n_tokens(shape.max_queries),
+        kv_len(min(batch.kv_lens[number], shape.capacity)),
+        n_heads(shape.n_heads),
+        group(shape.heads_per_group()),
+        block_table(nullptr) {
+    if (batch.query_starts != nullptr) {
+      first_token = batch.query_starts[number];
+      n_tokens = batch.query_starts[number + 1] - first_token;
+    }
+    if (batch.block_tables != nullptr)
+      block_table = batch.block_tables + std::int64_t(number) * batch.max_blocks;
+  }
+  __device__ int n_rows() const { return n_tokens * group; }
   /// Which of the (T, H) vectors of q and out a row is.
   __device__ std::int64_t vector_of(int kv_head, int row) const {
-    const int group = heads_per_group();
-    return std::int64_t(row / group) * n_heads + kv_head * group + row % group;
+    return std::int64_t(first_token + row / group) * n_heads + kv_head * group +
+           row % group;
   }
   /// The last key that a row sees.
-  __device__ int last_key(int row, int kv_len) const {
-    return kv_len - n_tokens + row / heads_per_group();
+  __device__ int last_key(int row) const { return kv_len - n_tokens + row / group; }
+};
+
+/// One kv head's keys or values, by position.
+template <class KV>
+struct KvRows {
+  const KV* head;       // of position 0 of block 0
+  std::int64_t stride;  // elements from a position to the next
+  const std::int32_t* block_table;
+  Divisor block_size;
+
+  __device__ KvRows(const KV* data, const AttentionBatch& batch,
+                    const AttentionShape& shape, const AttentionSequence& sequence,
+                    int kv_head)
+      : head(data + std::int64_t(kv_head) * shape.head_dim),
+        stride(std::int64_t(shape.n_kv_heads) * shape.head_dim),
+        block_table(sequence.block_table),
+        block_size(batch.block_size) {}
+  __device__ __forceinline__ const KV* operator[](int position) const {
+    std::int64_t row = position;
+    if (block_table != nullptr) {
+      const int block = block_size.quotient(position);
+      row = std::int64_t(block_table[block]) * block_size.value +
+            (position - block * block_size.value);
+    }
+    return head + row * stride;
   }
 };
+
+/// Up to this many queries of a sequence, splitting its keys keeps more of a GPU busy than
+/// tiles do.
+constexpr int kDecodeTokens = 4;
 
 /// Elements in sixteen bytes.
 template <class KV>

@@ -20,9 +20,14 @@ static_assert(kWarpKeys == 32, "each lane keeps the score of one key");
 /// Where the splits leave their part of each row: the sum of values weighted by
 /// 2^(score - largest), the largest score and the sum of the weights.
 struct SplitResults {
-  float* mixed;   // (T H, splits, Dh)
-  float2* stats;  // (T H, splits): largest, sum
+  float* mixed;   // (sequences, tokens, H, splits, Dh)
+  float2* stats;  // (sequences, tokens, H, splits): largest, sum
 };
+
+/// The tokens that SplitResults has room for, of each sequence.
+__host__ __device__ inline int split_tokens(const AttentionShape& shape) {
+  return shape.max_queries < kDecodeTokens ? shape.max_queries : kDecodeTokens;
+}
 
 /// The sum over `kLanes` lanes that are `kStride` apart, of N values each. Instead of all
 /// sums, each lane is left with N / kLanes of them (at least one): lane p has those of v[p
@@ -74,17 +79,20 @@ struct DecodeTile {
   __device__ static int padded(int d) { return d + d / 32 * kGroups; }
 
   /// The fragments of the keys of one pass; zeros beyond the end.
-  __device__ static void load(uint4 (&raw)[kUnroll][kVectors], const KV* head,
-                              std::int64_t stride, int first, int end, int head_dim) {
+  __device__ static void load(uint4 (&raw)[kUnroll][kVectors], const KvRows<KV>& rows,
+                              int first, int end, int head_dim) {
     const int part = threadIdx.x % kLanes, group = threadIdx.x % 32 / kLanes;
 #pragma unroll
-    for (int u = 0; u < kUnroll; ++u)
+    for (int u = 0; u < kUnroll; ++u) {
+      const int key = first + u * kGroups + group;
+      const KV* row = key < end ? rows[key] : nullptr;
 #pragma unroll
       for (int j = 0; j < kVectors; ++j) {
-        const int key = first + u * kGroups + group, d = dim(part, j * kPerVector<KV>);
+        const int d = dim(part, j * kPerVector<KV>);
         raw[u][j] = make_uint4(0, 0, 0, 0);
-        if (key < end && d < head_dim) raw[u][j] = load_vector(head + key * stride + d);
+        if (key < end && d < head_dim) raw[u][j] = load_vector(row + d);
       }
+    }
   }
   __device__ __forceinline__ static void unpack_fragment(float (&x)[8],
                                                          const uint4 (&raw)[kVectors]) {
@@ -101,14 +109,13 @@ struct DecodeTile {
 /// The scores of the warp's 32 keys, from `first`: lane l has that of key_of_lane(l).
 template <class Tile, class KV, int kLanes, int kRows>
 __device__ __forceinline__ void decode_scores(float (&score)[kRows],
-                                              const float (&q)[kRows][8], const KV* head,
-                                              std::int64_t stride, int first, int end,
+                                              const float (&q)[kRows][8],
+                                              const KvRows<KV>& keys, int first, int end,
                                               int head_dim) {
 #pragma unroll 1  // all passes at once would not fit into registers
   for (int pass = 0; pass < Tile::kPasses; ++pass) {
     uint4 raw[Tile::kUnroll][Tile::kVectors];
-    Tile::load(raw, head, stride, first + pass * Tile::kUnroll * Tile::kGroups, end,
-               head_dim);
+    Tile::load(raw, keys, first + pass * Tile::kUnroll * Tile::kGroups, end, head_dim);
     float partial[kRows][Tile::kUnroll];
 #pragma unroll
     for (int u = 0; u < Tile::kUnroll; ++u) {
@@ -137,15 +144,14 @@ template <class Tile, class KV, int kLanes, int kRows>
 __device__ __forceinline__ void decode_mix(float (&mixed)[kRows][8],
                                            uint4 (&raw)[Tile::kUnroll][Tile::kVectors],
                                            const float (&weight)[kRows],
-                                           const int (&last)[kRows], const KV* head,
-                                           std::int64_t stride, int first, int end,
+                                           const int (&last)[kRows],
+                                           const KvRows<KV>& values, int first, int end,
                                            int head_dim) {
   const int group = threadIdx.x % 32 / kLanes;
 #pragma unroll 1  // all passes at once would not fit into registers
   for (int pass = 0; pass < Tile::kPasses; ++pass) {
     if (pass > 0)
-      Tile::load(raw, head, stride, first + pass * Tile::kUnroll * Tile::kGroups, end,
-                 head_dim);
+      Tile::load(raw, values, first + pass * Tile::kUnroll * Tile::kGroups, end, head_dim);
 #pragma unroll
     for (int u = 0; u < Tile::kUnroll; ++u) {
       const int read = pass * Tile::kUnroll + u;
@@ -162,33 +168,38 @@ __device__ __forceinline__ void decode_mix(float (&mixed)[kRows][8],
   }
 }
 
-/// Split blockIdx.x of kv head blockIdx.y for kRows of its rows, from kRows * blockIdx.z.
+/// Split blockIdx.x of kv head blockIdx.y, for kRows rows of a sequence: blockIdx.z is
+/// (sequence, tile of rows). Sequences with more queries are attention_tiled's.
 template <class KV, int kLanes, int kRows>
 __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
     attention_split(float* __restrict__ out, SplitResults results,
                     const float* __restrict__ q, const KV* __restrict__ k,
-                    const KV* __restrict__ v, const std::int32_t* __restrict__ kv_len,
-                    float scale, AttentionShape shape) {
+                    const KV* __restrict__ v, AttentionBatch batch, float scale,
+                    AttentionShape shape) {
   using Tile = DecodeTile<KV, kLanes, kRows>;
   __shared__ float warp_largest[kRows][kDecodeWarps];
   __shared__ float warp_sums[kRows][kDecodeWarps];
   __shared__ float warp_mixed[kDecodeWarps][kRows][Tile::kPitch];
-  const int end = min(kv_len[0], shape.capacity);
-  if (int(blockIdx.x) * kSplit >= end) return;
+  const int tiles = int(gridDim.z) / batch.n_sequences, number = int(blockIdx.z) / tiles;
+  const AttentionSequence sequence(batch, shape, number);
+  const int end = sequence.kv_len, first_row = int(blockIdx.z) % tiles * kRows;
+  if (int(blockIdx.x) * kSplit >= end || first_row >= sequence.n_rows() ||
+      sequence.n_tokens > kDecodeTokens)
+    return;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, part = lane % kLanes;
-  const int kv_head = blockIdx.y, first_row = blockIdx.z * kRows;
-  const int n_rows = min(kRows, shape.n_rows() - first_row);
+  const int kv_head = blockIdx.y;
+  const int n_rows = min(kRows, sequence.n_rows() - first_row);
   const int first = blockIdx.x * kSplit + warp * kWarpKeys;
-  const std::int64_t stride = std::int64_t(shape.n_kv_heads) * shape.head_dim;
-  const std::int64_t head = std::int64_t(kv_head) * shape.head_dim;
+  const KvRows<KV> keys(k, batch, shape, sequence, kv_head);
+  const KvRows<KV> values(v, batch, shape, sequence, kv_head);
 
   float fragment[kRows][8];  // of the queries, then of the mixed values
   int last[kRows];
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     const int row = first_row + min(r, n_rows - 1);
-    last[r] = min(shape.last_key(row, end), end - 1);
-    const float* source = q + shape.vector_of(kv_head, row) * shape.head_dim;
+    last[r] = min(sequence.last_key(row), end - 1);
+    const float* source = q + sequence.vector_of(kv_head, row) * shape.head_dim;
 #pragma unroll
     for (int e = 0; e < 8; e += 4) {
       const int d = Tile::dim(part, e);
@@ -200,11 +211,10 @@ __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
     }
   }
   float weight[kRows] = {};
-  decode_scores<Tile, KV, kLanes>(weight, fragment, k + head, stride, first, end,
-                                  shape.head_dim);
+  decode_scores<Tile, KV, kLanes>(weight, fragment, keys, first, end, shape.head_dim);
   // The values are on their way while the scores become weights.
   uint4 raw[Tile::kUnroll][Tile::kVectors];
-  Tile::load(raw, v + head, stride, first, end, shape.head_dim);
+  Tile::load(raw, values, first, end, shape.head_dim);
 
   const int my_key = first + part * Tile::kGroups + lane / kLanes;
 #pragma unroll
@@ -226,7 +236,7 @@ __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
 #pragma unroll
     for (int e = 0; e < 8; ++e) fragment[r][e] = 0;
   }
-  decode_mix<Tile, KV, kLanes>(fragment, raw, weight, last, v + head, stride, first, end,
+  decode_mix<Tile, KV, kLanes>(fragment, raw, weight, last, values, first, end,
                                shape.head_dim);
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
@@ -247,12 +257,15 @@ __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
       sum += warp_sums[r][w];
       largest = fmaxf(largest, warp_largest[r][w]);
     }
-    const std::int64_t vector = shape.vector_of(kv_head, first_row + r);
+    const std::int64_t vector = sequence.vector_of(kv_head, first_row + r);
     if (end <= kSplit) {
       out[vector * shape.head_dim + d] = mixed / sum;
       continue;
     }
-    const std::int64_t slot = vector * gridDim.x + blockIdx.x;
+    const std::int64_t first_vector = std::int64_t(sequence.first_token) * shape.n_heads;
+    const std::int64_t room = std::int64_t(split_tokens(shape)) * shape.n_heads;
+    const std::int64_t slot =
+        (number * room + vector - first_vector) * gridDim.x + blockIdx.x;
     results.mixed[slot * shape.head_dim + d] = mixed;
     if (d == 0) results.stats[slot] = make_float2(largest, sum);
   }
@@ -260,19 +273,24 @@ __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
 
 constexpr int kMergeThreads = 256;
 
-/// Row blockIdx.x of the (T, H): 2 kLanes threads share its dimensions, four each, and the
-/// others take other splits.
+/// Head blockIdx.x % H of token blockIdx.x / H of sequence blockIdx.y: 2 kLanes threads
+/// share its dimensions, four each, and the others take other splits.
 template <int kLanes>
 __global__ void __launch_bounds__(kMergeThreads)
-    attention_merge(float* __restrict__ out, SplitResults results,
-                    const std::int32_t* __restrict__ kv_len, AttentionShape shape) {
+    attention_merge(float* __restrict__ out, SplitResults results, AttentionBatch batch,
+                    AttentionShape shape) {
   constexpr int kColumns = 2 * kLanes, kParts = kMergeThreads / kColumns;
   __shared__ __align__(16) float part_mixed[kParts][4 * kColumns];
   __shared__ float part_sums[kParts];
-  const int end = min(kv_len[0], shape.capacity);
+  const AttentionSequence sequence(batch, shape, blockIdx.y);
+  const int end = sequence.kv_len;
   if (end <= kSplit) return;  // the only split has written the result
+  if (int(blockIdx.x) >= sequence.n_tokens * shape.n_heads ||
+      sequence.n_tokens > kDecodeTokens)
+    return;
   const int n_splits = int(ceil_div(end, kSplit));
-  const std::int64_t first_slot = blockIdx.x * ceil_div(shape.capacity, kSplit);
+  const std::int64_t first_slot = (std::int64_t(blockIdx.y) * gridDim.x + blockIdx.x) *
+                                  ceil_div(shape.capacity, kSplit);
   float largest = -INFINITY;
   for (int s = threadIdx.x % 32; s < n_splits; s += 32)
     largest = fmaxf(largest, results.stats[first_slot + s].x);
@@ -301,7 +319,9 @@ __global__ void __launch_bounds__(kMergeThreads)
       total += part_mixed[p][x];
       weights += part_sums[p];
     }
-    out[std::int64_t(blockIdx.x) * shape.head_dim + x] = total / weights;
+    const std::int64_t vector =
+        std::int64_t(sequence.first_token) * shape.n_heads + blockIdx.x;
+    out[vector * shape.head_dim + x] = total / weights;
   }
 }
 

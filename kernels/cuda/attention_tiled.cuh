@@ -43,14 +43,14 @@ struct TileOnTheWay {
   uint4 raw[kVectors];
 
   /// Rows [first, first + kKeys); zeros from `end` and from `head_dim` on.
-  __device__ __forceinline__ void fetch(const KV* head, std::int64_t stride, int first,
-                                        int end, int head_dim) {
+  __device__ __forceinline__ void fetch(const KvRows<KV>& rows, int first, int end,
+                                        int head_dim) {
 #pragma unroll
     for (int i = 0; i < kVectors; ++i) {
       const int x = i * kThreads + threadIdx.x;
       const int key = first + x / kRowVectors, d = x % kRowVectors * kPer;
       raw[i] = make_uint4(0, 0, 0, 0);
-      if (key < end && d < head_dim) raw[i] = load_vector(head + key * stride + d);
+      if (key < end && d < head_dim) raw[i] = load_vector(rows[key] + d);
     }
   }
   __device__ __forceinline__ void store(float* tile, int pitch) const {
@@ -171,15 +171,16 @@ struct RunningSoftmax {
 /// The queries of the block's rows, times `factor`; zeros beyond the head's size.
 template <class Shape>
 __device__ __forceinline__ void load_queries(float* queries, const float* q,
-                                             const AttentionShape& shape, int kv_head,
+                                             const AttentionShape& shape,
+                                             const AttentionSequence& sequence, int kv_head,
                                              int first_row, float factor) {
   constexpr int kRowVectors = (Shape::kPitch - 4) / 4;
   for (int x = threadIdx.x; x < Shape::kRows * kRowVectors; x += Shape::kThreads) {
     const int r = x / kRowVectors, d = x % kRowVectors * 4;
-    const int row = min(first_row + r, shape.n_rows() - 1);
+    const int row = min(first_row + r, sequence.n_rows() - 1);
     float4 v{};
     if (d < shape.head_dim)
-      v = load_float4(q + shape.vector_of(kv_head, row) * shape.head_dim + d);
+      v = load_float4(q + sequence.vector_of(kv_head, row) * shape.head_dim + d);
     store_float4(queries + r * Shape::kPitch + d,
                  make_float4(v.x * factor, v.y * factor, v.z * factor, v.w * factor));
   }
@@ -192,15 +193,15 @@ __device__ __forceinline__ void load_queries(float* queries, const float* q,
 template <class KV, int kDim>
 constexpr int kTiledBlocks = std::is_same_v<KV, float> || kDim > 96 ? 2 : 3;
 
-/// Block x takes kRows rows of kv head blockIdx.y; the last rows, which see the most keys,
-/// come first.
+/// Block x takes kRows rows of kv head blockIdx.y of sequence blockIdx.z; the last rows,
+/// which see the most keys, come first. Of several sequences, those with few queries are
+/// attention_split's.
 template <class KV, int kDim, int kPerThread, int kKeys>
 static __global__ void __launch_bounds__(TiledShape<kDim, kPerThread, kKeys>::kThreads,
                                          kTiledBlocks<KV, kDim>)
     attention_tiled(float* __restrict__ out, const float* __restrict__ q,
                     const KV* __restrict__ k, const KV* __restrict__ v,
-                    const std::int32_t* __restrict__ kv_len, float scale,
-                    AttentionShape shape) {
+                    AttentionBatch batch, float scale, AttentionShape shape) {
   using Shape = TiledShape<kDim, kPerThread, kKeys>;
   extern __shared__ __align__(16) unsigned char dynamic_smem[];
   float* queries = reinterpret_cast<float*>(dynamic_smem);
@@ -210,21 +211,21 @@ static __global__ void __launch_bounds__(TiledShape<kDim, kPerThread, kKeys>::kT
   const int my_row = threadIdx.x / 32 * Shape::kWarpRows + lane / 8;  // and every fourth
   const int kv_head = blockIdx.y;
   const int first_row = int(gridDim.x - 1 - blockIdx.x) * Shape::kRows;
-  const std::int64_t stride = std::int64_t(shape.n_kv_heads) * shape.head_dim;
-  const KV* k_head = k + std::int64_t(kv_head) * shape.head_dim;
-  const KV* v_head = v + std::int64_t(kv_head) * shape.head_dim;
+  const AttentionSequence sequence(batch, shape, blockIdx.z);
+  if (sequence.n_tokens <= kDecodeTokens || first_row >= sequence.n_rows()) return;
+  const KvRows<KV> keys(k, batch, shape, sequence, kv_head);
+  const KvRows<KV> values(v, batch, shape, sequence, kv_head);
 
-  const int length = min(kv_len[0], shape.capacity);
-  const int last_row = min(first_row + Shape::kRows, shape.n_rows()) - 1;
+  const int last_row = min(first_row + Shape::kRows, sequence.n_rows()) - 1;
   // Keys [0, all_see) are seen by every row of the block, keys from `end` on by none.
-  const int all_see = shape.last_key(first_row, length) + 1;
-  const int end = shape.last_key(last_row, length) + 1;
+  const int all_see = sequence.last_key(first_row) + 1;
+  const int end = sequence.last_key(last_row) + 1;
   int visible[kPerThread];
 #pragma unroll
   for (int i = 0; i < kPerThread; ++i)
-    visible[i] = shape.last_key(min(first_row + my_row + 4 * i, last_row), length) + 1;
+    visible[i] = sequence.last_key(min(first_row + my_row + 4 * i, last_row)) + 1;
 
-  load_queries<Shape>(queries, q, shape, kv_head, first_row, scale * kLog2E);
+  load_queries<Shape>(queries, q, shape, sequence, kv_head, first_row, scale * kLog2E);
   RunningSoftmax<kPerThread> softmax;
   float mixed[kPerThread][Shape::kThreadDims];
 #pragma unroll
@@ -235,17 +236,17 @@ static __global__ void __launch_bounds__(TiledShape<kDim, kPerThread, kKeys>::kT
     for (int c = 0; c < Shape::kThreadDims; ++c) mixed[i][c] = 0;
   }
   TileOnTheWay<KV, kDim, kKeys, Shape::kThreads> next;
-  next.fetch(k_head, stride, 0, end, shape.head_dim);
+  next.fetch(keys, 0, end, shape.head_dim);
   for (int first = 0; first < end; first += kKeys) {
     next.store(tile, Shape::kPitch);
-    next.fetch(v_head, stride, first, end, shape.head_dim);
+    next.fetch(values, first, end, shape.head_dim);
     __syncthreads();
     float scores[kPerThread][Shape::kThreadKeys];
     tile_scores<Shape>(scores, queries + my_row * Shape::kPitch,
                        tile + column * Shape::kPitch);
     __syncthreads();  // all have read the keys
     next.store(tile, Shape::kPitch);
-    next.fetch(k_head, stride, first + kKeys, end, shape.head_dim);
+    next.fetch(keys, first + kKeys, end, shape.head_dim);
 
     const bool masked = first + kKeys > all_see;
     if (masked)
@@ -282,7 +283,7 @@ static __global__ void __launch_bounds__(TiledShape<kDim, kPerThread, kKeys>::kT
     for (int step = 4; step >= 1; step /= 2) sum += __shfl_xor_sync(kAllLanes, sum, step);
     const int row = first_row + my_row + 4 * i;
     if (row > last_row) continue;
-    float* to = out + shape.vector_of(kv_head, row) * shape.head_dim;
+    float* to = out + sequence.vector_of(kv_head, row) * shape.head_dim;
 #pragma unroll
     for (int c = 0; c < Shape::kThreadDims; c += 4) {
       const int d = 8 * c + 4 * column;

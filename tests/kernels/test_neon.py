@@ -83,6 +83,13 @@ class Neon(unittest.TestCase):
                 self.assertEqual(tokens(QEMU, "-cpu", WITH_DOT_PRODUCTS, program, *options),
                                  tokens(NATIVE, *options))
 
+    def test_the_cuda_emulator_switches_its_fibers(self):
+        program = next(BUILD.glob("*/*/decodelab"))
+        options = ["generate", "--max-tokens", "3", "--prompt", "The numbers"]
+        self.assertEqual(
+            tokens(QEMU, "-cpu", WITH_DOT_PRODUCTS, program, *options, "--device", "simt"),
+            tokens(NATIVE, *options))
+
 
 if __name__ == "__main__":
     BUILD, NATIVE = pathlib.Path(sys.argv[1]), sys.argv[2]

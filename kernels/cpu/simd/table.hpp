@@ -23,10 +23,14 @@ template <class KV>
 struct AttentionTask {
   float* out;      // (T, H, Dh)
   const float* q;  // (T, H, Dh)
-  const KV* k;     // (S, K, Dh)
-  const KV* v;     // (S, K, Dh)
+  const KV* k;     // (S, K, Dh), or blocks of it
+  const KV* v;     // (S, K, Dh), or blocks of it
   std::int64_t n_tokens, n_heads, head_dim, kv_len, n_kv_heads;
   float scale;
+  // Position s lies in row s % block_size of block block_table[s / block_size]; without a
+  // table, in row s.
+  const std::int32_t* block_table = nullptr;
+  std::int64_t block_size = 0;
   std::int64_t first = 0, end = 0, group = 0;
 
   std::int64_t heads_per_group() const { return n_heads / n_kv_heads; }
@@ -40,6 +44,22 @@ struct AttentionTask {
     return t > first ? (t - first) * heads_per_group() : 0;
   }
   std::int64_t padded_dim() const { return (head_dim + 15) / 16 * 16; }
+  /// Where the group's head of positions [first_key, first_key + n) begins, in elements
+  /// from k and from v. A block is looked up once for all of its rows.
+  void offsets(std::int64_t* to, std::int64_t first_key, std::int64_t n) const {
+    const std::int64_t stride = n_kv_heads * head_dim;
+    for (std::int64_t i = 0; i < n;) {
+      const std::int64_t key = first_key + i;
+      std::int64_t row = key, run = n - i;
+      if (block_table != nullptr) {
+        const std::int64_t in_block = key % block_size;
+        row = block_table[key / block_size] * block_size + in_block;
+        run = run < block_size - in_block ? run : block_size - in_block;
+      }
+      for (const std::int64_t end_of_run = i + run; i < end_of_run; ++i, ++row)
+        to[i] = row * stride + group * head_dim;
+    }
+  }
   /// Floats of scratch memory of one chunk: keys, transposed; values; scores.
   std::int64_t scratch_size() const {
     return 2 * kChunkKeys * padded_dim() + kAttentionRows * kChunkKeys;

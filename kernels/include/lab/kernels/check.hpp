@@ -9,6 +9,7 @@
 
 #include "lab/core/dtype.hpp"
 #include "lab/core/view.hpp"
+#include "lab/kernels/paged_attention.hpp"
 
 namespace lab {
 
@@ -38,6 +39,22 @@ void check_linear(Extents<2> y, Extents<2> x, std::int64_t rows, std::int64_t co
 /// @throws Error unless out and q are (T, H, Dh), k and v (S, K, Dh), S >= T >= 1, H % K ==
 /// 0
 void check_attention(Extents<3> out, Extents<3> q, Extents<3> k, Extents<3> v);
+/// @throws Error unless out and q are (T, H, Dh), k and v (n_blocks, block_size, K, Dh), H
+/// % K == 0, and the batch's arrays are (B + 1), (B) and (B, M)
+void check_paged_attention(Extents<3> out, Extents<3> q, Extents<4> k, Extents<4> v,
+                           Extents<1> query_starts, Extents<1> kv_lens,
+                           Extents<2> block_tables);
+/// The same, of a batch in any space.
+template <Space S>
+void check_paged_attention(Extents<3> out, Extents<3> q, Extents<4> k, Extents<4> v,
+                           const PagedBatch<S>& batch) {
+  check_paged_attention(out, q, k, v, batch.query_starts.shape, batch.kv_lens.shape,
+                        batch.block_tables.shape);
+}
+/// @throws Error unless the sequences' rows are in order and within the T, each has at
+/// least as many positions as queries, and its table names existing blocks for all of them
+void check_paged_batch(const PagedBatch<Space::host>& batch, std::int64_t n_tokens,
+                       std::int64_t n_blocks, std::int64_t block_size);
 /// @throws Error unless out, gate and up have one shape
 void check_silu_mul(Extents<2> out, Extents<2> gate, Extents<2> up);
 /// @throws Error unless out, a and b have one shape
