@@ -5,8 +5,7 @@
 #include "lab/core/error.hpp"
 #include "lab/decode/no_kv_cache.hpp"
 #include "lab/decode/prefill.hpp"
-#include "lab/decode/stop.hpp"
-#include "lab/model/stream_decoder.hpp"
+#include "lab/decode/text_output.hpp"
 
 namespace lab {
 namespace {
@@ -24,31 +23,6 @@ void check_prompt(const Config& config, const std::vector<std::int32_t>& prompt,
   LAB_CHECK(options.prefill_chunk >= 1,
             "the prefill chunk is {} tokens; give a number >= 1", options.prefill_chunk);
 }
-
-/// Turns tokens into text that may be shown, and says when to stop.
-class TextOutput {
- public:
-  TextOutput(const Model& model, const GenerateOptions& options, const OnText& on_text)
-      : decoder_(model.tokenizer()), stop_(options.stop), on_text_(on_text) {}
-
-  void token(std::int32_t id) { show(stop_.push(decoder_.push(id))); }
-  void finish() {
-    show(stop_.push(decoder_.finish()));
-    if (!stop_.stopped()) show(stop_.finish());
-  }
-  bool stopped() const { return stop_.stopped(); }
-  std::string take() { return std::move(text_); }
-
- private:
-  void show(const std::string& text) {
-    text_ += text;
-    if (on_text_ && !text.empty()) on_text_(text);
-  }
-  StreamDecoder decoder_;
-  StopMatcher stop_;
-  const OnText& on_text_;
-  std::string text_;
-};
 
 // [region loop]
 GenerateResult run_loop(const Model& model, const std::vector<std::int32_t>& prompt,

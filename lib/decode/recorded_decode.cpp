@@ -8,11 +8,12 @@ HostView<const float, 2> RecordedDecode::step(std::int64_t position, std::int32_
   ForwardBatch batch;
   batch.add(sequence_, position, {&token, 1});
   transformer_.prepare(batch, cache_);
-  if (transformer_.memory_layout() != layout_) {
+  const std::pair layout(transformer_.memory_layout(), cache_.memory_layout());
+  if (layout != layout_) {
     // The first step in this memory runs as usual, so that everything that takes memory has
     // taken it; the next one is recorded.
     work_.reset();
-    layout_ = transformer_.memory_layout();
+    layout_ = layout;
     logits_ = transformer_.compute(cache_);
     return download(device, logits_);
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "lab/model/kv_cache.hpp"
 #include "lab/model/transformer.hpp"
@@ -30,7 +31,8 @@ class RecordedDecode {
   KvCache& cache_;
   std::int64_t sequence_;
   std::unique_ptr<RecordedWork> work_;
-  std::int64_t layout_ = -1;  // of the transformer's memory when the work was recorded
+  /// Of the transformer's memory and of the cache's, when the work was recorded.
+  std::pair<std::int64_t, std::int64_t> layout_{-1, -1};
   DeviceView<const float, 2> logits_;
 };
 

@@ -139,6 +139,17 @@ class CpuDevice final : public Device {
                         host(v.as<const T>()).rows(0, kv_len.data[0]), scale);
     });
   }
+  void paged_attention(DeviceView<float, 3> out, DeviceView<const float, 3> q, KvBlocks k,
+                       KvBlocks v, const PagedBatch<Space::device>& batch,
+                       float scale) override {
+    with_kv_type(k.dtype, [&]<class T>() {
+      cpu::paged_attention<T>(host(out), host(q), host(k.as<const T>()),
+                              host(v.as<const T>()),
+                              {host(batch.query_starts), host(batch.kv_lens),
+                               host(batch.block_tables), batch.max_queries},
+                              scale);
+    });
+  }
   void argmax(DeviceView<std::int32_t, 1> out, DeviceView<const float, 2> x) override {
     cpu::argmax(host(out), host(x));
   }

@@ -15,6 +15,7 @@
 #include "lab/core/view.hpp"
 #include "lab/device/memory.hpp"
 #include "lab/kernels/linear.hpp"
+#include "lab/kernels/paged_attention.hpp"
 #include "lab/kernels/rope.hpp"
 
 namespace lab {
@@ -44,6 +45,20 @@ struct KvView {
   DeviceView<T, 3> as() const {
     return {reinterpret_cast<T*>(data), shape};
   }
+};
+
+/// Keys or values of one layer in blocks: (n_blocks, block_size, K, Dh).
+struct KvBlocks {
+  std::byte* data = nullptr;
+  DType dtype = DType::f32;
+  std::array<std::int64_t, 4> shape{};
+
+  template <class T>
+  DeviceView<T, 4> as() const {
+    return {reinterpret_cast<T*>(data), shape};
+  }
+  /// As one sequence of rows, slot after slot: block * block_size + row in the block.
+  KvView slots() const { return {data, dtype, {shape[0] * shape[1], shape[2], shape[3]}}; }
 };
 
 /// Work that was recorded once and is repeated as a whole: a CUDA graph.
@@ -121,6 +136,11 @@ class Device {
   virtual void attention(DeviceView<float, 3> out, DeviceView<const float, 3> q, KvView k,
                          KvView v, float scale,
                          DeviceView<const std::int32_t, 1> kv_len) = 0;
+  /// Attention of every sequence of a batch. What `batch` points to is read when the
+  /// operation runs.
+  virtual void paged_attention(DeviceView<float, 3> out, DeviceView<const float, 3> q,
+                               KvBlocks k, KvBlocks v,
+                               const PagedBatch<Space::device>& batch, float scale) = 0;
   virtual void argmax(DeviceView<std::int32_t, 1> out, DeviceView<const float, 2> x) = 0;
 };
 

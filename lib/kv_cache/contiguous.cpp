@@ -58,13 +58,23 @@ void ContiguousKvCache::begin(const DeviceBatch& batch) {
 }
 // [endregion]
 
-/// All positions of one sequence in one layer: (capacity, K, Dh).
-KvView ContiguousKvCache::positions(Part part, std::int64_t layer,
-                                    std::int64_t sequence) const {
+/// Keys or values of one layer: (sequences, capacity, K, Dh). To attention, each sequence
+/// is stored in one block as large as its capacity.
+KvBlocks ContiguousKvCache::layer(Part part, std::int64_t layer) const {
   const std::int64_t n_sequences = static_cast<std::int64_t>(lengths_.size());
-  const std::int64_t index = (part * config_.n_layers + layer) * n_sequences + sequence;
   const std::int64_t bytes = row_bytes(dtype_, config_.n_kv_heads * config_.head_dim);
-  return {memory_.data() + index * capacity_ * bytes,
+  return {
+      memory_.data() + (part * config_.n_layers + layer) * n_sequences * capacity_ * bytes,
+      dtype_,
+      {n_sequences, capacity_, config_.n_kv_heads, config_.head_dim}};
+}
+
+/// All positions of one sequence in one layer: (capacity, K, Dh).
+KvView ContiguousKvCache::positions(Part part, std::int64_t index,
+                                    std::int64_t sequence) const {
+  const KvView all = layer(part, index).slots();
+  const std::int64_t bytes = row_bytes(dtype_, config_.n_kv_heads * config_.head_dim);
+  return {all.data + sequence * capacity_ * bytes,
           dtype_,
           {capacity_, config_.n_kv_heads, config_.head_dim}};
 }
@@ -83,16 +93,14 @@ void ContiguousKvCache::append(std::int64_t layer, DeviceView<const float, 3> k,
 // [endregion]
 
 // [region attend]
-void ContiguousKvCache::attend(std::int64_t layer, DeviceView<float, 3> out,
+void ContiguousKvCache::attend(std::int64_t index, DeviceView<float, 3> out,
                                DeviceView<const float, 3> q, float scale) {
-  std::int64_t i = 0;
-  for (const Segment& s : batch_->host.segments()) {
-    const std::int64_t end = s.begin + s.count;
-    device_.attention(
-        out.rows(s.begin, end), q.rows(s.begin, end), positions(kKeys, layer, s.sequence),
-        positions(kValues, layer, s.sequence), scale, batch_->kv_lens.rows(i, i + 1));
-    ++i;
-  }
+  const auto& sequences = batch_->sequences;  // each is the number of its one block
+  device_.paged_attention(
+      out, q, layer(kKeys, index), layer(kValues, index),
+      {batch_->query_starts, batch_->kv_lens, sequences.reshape<2>({sequences.shape[0], 1}),
+       batch_->max_queries()},
+      scale);
 }
 // [endregion]
 

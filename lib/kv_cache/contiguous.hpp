@@ -44,6 +44,7 @@ class ContiguousKvCache final : public KvCache {
 
  private:
   enum Part { kKeys, kValues };
+  KvBlocks layer(Part part, std::int64_t layer) const;
   KvView positions(Part part, std::int64_t layer, std::int64_t sequence) const;
 
   Config config_;

@@ -17,6 +17,13 @@ struct DeviceBatch {
   DeviceView<const std::int32_t, 1> positions;  ///< (T)
   /// (number of segments): how long each segment's sequence is with this batch in it
   DeviceView<const std::int32_t, 1> kv_lens;
+  /// (number of segments + 1): the first token of each segment, and T
+  DeviceView<const std::int32_t, 1> query_starts;
+  /// (number of segments): the sequence of each
+  DeviceView<const std::int32_t, 1> sequences;
+
+  /// Tokens of the segment with the most.
+  std::int64_t max_queries() const;
 };
 
 /// Memory for the device side of one batch after the other, at the same address while the
@@ -26,7 +33,7 @@ class BatchUpload {
   DeviceBatch upload(Device& device, const ForwardBatch& batch);
 
  private:
-  DeviceArray<std::int32_t> memory_;  // ids, positions, lengths
+  DeviceArray<std::int32_t> memory_;  // all arrays of a DeviceBatch, in order
 };
 
 }  // namespace lab

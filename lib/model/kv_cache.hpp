@@ -21,6 +21,10 @@ class KvCache {
   KvCache& operator=(const KvCache&) = delete;
   virtual ~KvCache() = default;
 
+  /// A number that changes when the addresses or the sizes that append() and attend() hand
+  /// to the device do: work that was recorded before is stale then.
+  virtual std::int64_t memory_layout() const { return 0; }
+
   /// Makes room for the tokens of `batch`, which must outlive the forward pass.
   /// @throws Error if they do not fit or do not follow what is stored; nothing has changed
   /// then
