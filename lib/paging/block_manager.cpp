@@ -89,11 +89,15 @@ bool BlockManager::grow(std::int64_t sequence, std::int64_t n_positions) {
   return true;
 }
 
-/// Replaces the shared blocks that hold positions from the length on. Only the first of
-/// them holds something.
+/// Replaces the shared blocks that hold positions from the length on; only the first of
+/// them holds something. Those that are not shared may still be known by what a truncation
+/// has left in them: no more.
 void BlockManager::copy_before_write(Sequence& s) {
   for (auto i = std::size_t(s.length / config_.block_size); i < s.blocks.size(); ++i) {
-    if (pool_.references(s.blocks[i]) == 1) continue;
+    if (pool_.references(s.blocks[i]) == 1) {
+      cache_.erase(s.blocks[i]);
+      continue;
+    }
     const std::int32_t own = take_block();
     if (std::int64_t(i) * config_.block_size < s.length)
       copies_.push_back({s.blocks[i], own});
@@ -126,10 +130,6 @@ void BlockManager::truncate(std::int64_t sequence, std::int64_t to) {
     s.blocks.pop_back();
   }
   s.length = to;
-  // What is left of the last block will be written again: it may not be found any more
-  // under the tokens that it held, unless it is shared and will be copied instead.
-  if (to % config_.block_size != 0 && pool_.references(s.blocks.back()) == 1)
-    cache_.erase(s.blocks.back());
 }
 
 // [region fork]

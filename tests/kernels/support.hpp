@@ -16,6 +16,7 @@
 #include "lab/core/view.hpp"
 #include "lab/kernels/machine.hpp"
 #include "support/catch.hpp"
+#include "support/message_of.hpp"
 
 namespace lab::test {
 
@@ -132,16 +133,6 @@ inline void each_instruction_set(const std::function<void()>& body) {
     body();
   }
   cpu::set_instruction_set(cpu::instruction_sets().front());
-}
-
-/// The message of the Error that f throws; empty if it throws none.
-inline std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
 }
 
 }  // namespace lab::test
