@@ -91,8 +91,11 @@ StepInput Engine::make_input(const StepPlan& plan) const {
   for (const Piece& piece : plan.pieces) {
     LiveRequest& r = *piece.request;
     const std::span<const std::int32_t> text = r.text;
-    input.batch.add(r.sequence, r.computed,
-                    text.subspan(std::size_t(r.computed), std::size_t(piece.count)));
+    const auto tokens = text.subspan(std::size_t(r.computed), std::size_t(piece.count));
+    if (piece.completes())
+      input.batch.add(r.sequence, r.computed, tokens);
+    else
+      input.batch.add_without_logits(r.sequence, r.computed, tokens);
     input.rows.push_back({r.request.id, text, piece.completes() ? &r.sampler : nullptr});
   }
   return input;

@@ -12,10 +12,11 @@ std::vector<StepToken> TransformerRunner::run(const StepInput& input) {
   // Rows of the embedding beyond the tokenizer's ids are padding and have no text.
   const std::int64_t n_ids = std::min(model_.tokenizer().size(), logits.shape[1]);
   std::vector<StepToken> tokens(input.rows.size());
+  std::int64_t n_sampled = 0;  // rows that draw nothing have no logits
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const StepRow& row = input.rows[i];
     if (!row.sampler) continue;
-    const std::span row_logits(logits[std::int64_t(i)].data, std::size_t(n_ids));
+    const std::span row_logits(logits[n_sampled++].data, std::size_t(n_ids));
     try {
       tokens[i].token = row.sampler->sample(row_logits, row.text);
     } catch (const Error& error) {

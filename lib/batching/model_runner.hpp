@@ -21,7 +21,7 @@ struct StepRow {
 
 /// A step as the model sees it.
 struct StepInput {
-  ForwardBatch batch;
+  ForwardBatch batch;         ///< asks for one logit row for each row with a sampler
   std::vector<StepRow> rows;  ///< one for each segment of the batch
   std::int64_t padding = 0;   ///< see StepPlan
 };

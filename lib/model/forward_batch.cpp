@@ -6,6 +6,14 @@ namespace lab {
 
 void ForwardBatch::add(std::int64_t sequence, std::int64_t position,
                        std::span<const std::int32_t> tokens, bool all_logits) {
+  const std::int64_t begin = n_tokens();
+  add_without_logits(sequence, position, tokens);
+  for (std::int64_t t = all_logits ? begin : n_tokens() - 1; t < n_tokens(); ++t)
+    logit_tokens_.push_back(t);
+}
+
+void ForwardBatch::add_without_logits(std::int64_t sequence, std::int64_t position,
+                                      std::span<const std::int32_t> tokens) {
   LAB_CHECK(!tokens.empty(), "forward batch: sequence {} has no tokens; give at least one",
             sequence);
   LAB_CHECK(position >= 0,
@@ -18,7 +26,6 @@ void ForwardBatch::add(std::int64_t sequence, std::int64_t position,
   segments_.push_back(
       {sequence, n_tokens(), static_cast<std::int64_t>(tokens.size()), position});
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (all_logits || i + 1 == tokens.size()) logit_tokens_.push_back(n_tokens());
     tokens_.push_back(tokens[i]);
     positions_.push_back(
         static_cast<std::int32_t>(position + static_cast<std::int64_t>(i)));

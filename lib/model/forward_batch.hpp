@@ -30,6 +30,10 @@ class ForwardBatch {
   void add(std::int64_t sequence, std::int64_t position,
            std::span<const std::int32_t> tokens, bool all_logits = false);
 
+  /// As add(), but asks for no logits: of a chunk of a prompt that goes on in a later pass.
+  void add_without_logits(std::int64_t sequence, std::int64_t position,
+                          std::span<const std::int32_t> tokens);
+
   std::int64_t n_tokens() const { return static_cast<std::int64_t>(tokens_.size()); }
   const std::vector<std::int32_t>& tokens() const { return tokens_; }        ///< (T)
   const std::vector<std::int32_t>& positions() const { return positions_; }  ///< (T)

@@ -2,6 +2,7 @@
 /// A model that notices what a scheduler can get wrong, and schedules written as text.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -42,6 +43,10 @@ class StrictModel final : public ModelRunner {
     ++n_steps;
     const auto& segments = input.batch.segments();
     if (segments.size() != input.rows.size()) fault("rows and segments differ in number");
+    if (std::ssize(input.batch.logit_tokens()) !=
+        std::count_if(input.rows.begin(), input.rows.end(),
+                      [](const StepRow& row) { return row.sampler != nullptr; }))
+      fault("logits are asked for that nothing is drawn from, or too few");
     std::vector<StepToken> tokens;
     for (std::size_t i = 0; i < segments.size(); ++i)
       tokens.push_back(run_segment(input, segments[i], input.rows[i]));

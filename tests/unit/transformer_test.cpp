@@ -177,6 +177,29 @@ TEST_CASE("all logits of a batch are those of its prefixes") {
   }
 }
 
+TEST_CASE("chunks without logits store their keys and values and give no row") {
+  const auto model = load_gguf(make_tiny_model());
+  const auto ids = random_ids(9, 4), other = random_ids(3, 5);
+  const std::span text(ids);
+  const auto cache = make_contiguous_cache(model->config(), 2, 16);
+  ForwardBatch chunk;
+  chunk.add_without_logits(0, 0, text.first(5));
+  CHECK(chunk.logit_tokens().empty());
+  CHECK(model->transformer().forward(chunk, *cache).shape[0] == 0);
+  ForwardBatch mixed;  // the one row is not that of the first segment
+  mixed.add_without_logits(0, 5, text.subspan(5, 2));
+  mixed.add(1, 0, other);
+  const auto one = model->transformer().forward(mixed, *cache);
+  REQUIRE(one.shape[0] == 1);
+  const std::vector<float> row(one.data, one.data + one.shape[1]);
+  CHECK(worst_difference(row, naive_logits(*model, other)) <= 1e-5);
+  ForwardBatch rest;
+  rest.add(0, 7, text.subspan(7));
+  const auto last = model->transformer().forward(rest, *cache);
+  const std::vector<float> end(last.data, last.data + last.shape[1]);
+  CHECK(worst_difference(end, naive_logits(*model, ids)) <= 1e-5);
+}
+
 TEST_CASE("truncating the cache and going on is going on from there") {
   const auto model = load_gguf(make_tiny_model(tiny_config(), {.seed = 41}));
   const auto kept = random_ids(6, 1), wrong = random_ids(5, 2), right = random_ids(4, 3);
