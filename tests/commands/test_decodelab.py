@@ -42,7 +42,8 @@ class Usage(CommandTest):
 
     def test_contract_is_in_help(self):
         text = self.ok("generate", "--help")
-        for word in ("--prompt-file", "--chat", "--max-tokens", "--temperature", "--top-k",
+        for word in ("--prompt-file", "--chat", "--max-tokens", "--temperature", "--top-k", "--samples", "--beams",
+                     "--length-penalty",
                      "--top-p", "--min-p", "--seed", "--threads", "--json", "finish_reason", "--device", "simt"):
             self.assertIn(word, text)
         text = self.ok("bench", "--help")
@@ -83,6 +84,42 @@ class Generate(CommandTest):
         self.assertEqual(out["ids"][-1], 0)             # the end token is in ids, not in text
         self.assertNotIn("<|end|>", out["text"])
         self.assertGreater(out["ttft_ms"], 0)
+
+    def test_several_samples(self):
+        args = ("generate", "--prompt", "Once upon a time", "--max-tokens", "12",
+                "--temperature", "1", "--seed", "5", "--json")
+        one = json.loads(self.ok(*args))
+        three = json.loads(self.ok(*args, "--samples", "3"))
+        self.assertEqual(set(three), {"prompt_ids", "answers", "device", "activations"})
+        self.assertEqual(len(three["answers"]), 3)
+        self.assertEqual(three["answers"][0], {key: one[key] for key in
+                                               ("ids", "text", "finish_reason")})
+        self.assertNotEqual(three["answers"][0]["ids"], three["answers"][1]["ids"])
+        self.assertEqual(three["answers"][:2],
+                         json.loads(self.ok(*args, "-n", "2"))["answers"])
+
+    def test_beam_search(self):
+        args = ("generate", "--prompt", "What is 2+2?", "--max-tokens", "16", "--json")
+        greedy = json.loads(self.ok(*args))
+        alone, = json.loads(self.ok(*args, "--beams", "1"))["answers"]
+        self.assertEqual((alone["ids"], alone["text"]), (greedy["ids"], greedy["text"]))
+        four = json.loads(self.ok(*args, "--beams", "4"))["answers"]
+        self.assertEqual(len(four), 4)
+        scores = [beam["score"] for beam in four]
+        self.assertEqual(scores, sorted(scores, reverse=True))
+        self.assertGreaterEqual(four[0]["score"], alone["score"] - 1e-9)
+        self.assertLess(four[0]["log_probability"], 0)
+        shown = self.ok("generate", "--prompt", "What is 2+2?", "--beams", "2")
+        self.assertIn("== 1, score -", shown)
+        self.assertIn("== 2, score -", shown)
+
+    def test_what_does_not_go_together(self):
+        for options, said in (("--samples 0", "--samples is 0"), ("--beams -1", "--beams is -1"),
+                              ("-n 2 --beams 2", "give one of them"),
+                              ("--samples 2 --naive", "--naive does not go with --samples"),
+                              ("--beams 2 --stop x", "--stop does not go with --beams"),
+                              ("--beams 2 --temperature 1", "draws nothing")):
+            self.refuses(2, said, "generate", "--prompt", "a", *options.split())
 
     def test_text_and_metrics_go_to_different_streams(self):
         result = run("generate", "--prompt", "What is 2+2?")

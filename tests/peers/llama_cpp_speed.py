@@ -5,7 +5,7 @@
 For SmolLM2 in six formats (made here from SMOLLM2.gguf) and, with --large, random models of a 1.1B
 shape in Q4_0 and Q8_0: prefill of 512 tokens, decode after it, and decode of 16 sequences together,
 on 1 and 2 threads. A ratio is the median of the pairs' ratios; its range is the quartiles. The
-bandwidth is measured between the pairs. Writes docs/measurements/llama_cpp_speed.json.
+bandwidth and the peak of f32 arithmetic are measured between the pairs. Writes docs/measurements/llama_cpp_speed.json.
 """
 import argparse
 import datetime
@@ -74,12 +74,13 @@ def compare(path, name, threads, pairs, loads):
                 summary(runs, key)
         row["activations"] = runs[0][0]["activations"]
         if label == "one":
-            row["bandwidth_share"] = round(statistics.median(a["bandwidth_share"] for a, _ in runs), 3)
+            for share in ("bandwidth_share", "flop_share"):
+                row[share] = round(statistics.median(a[share] for a, _ in runs), 3)
     peer.close()
     print(f"{name:<14} {threads} thr  " + "  ".join(
         f"{k} {v['decodelab']:.0f} / {v['llama.cpp']:.0f} = {v['ratio']:.2f} {v['quartiles']}"
         for k, v in row.items() if isinstance(v, dict)) +
-        f"  bandwidth {row['bandwidth_share']:.0%}", flush=True)
+        f"  bandwidth {row['bandwidth_share']:.0%}  f32 peak {row['flop_share']:.0%}", flush=True)
     return row
 
 

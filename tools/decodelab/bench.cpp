@@ -47,7 +47,8 @@ std::vector<int> parse_threads(const std::string& text) {
   return out;
 }
 
-/// The best of `repeat` runs: what is left of the others is the machine's own noise.
+/// The best of `repeat` runs: what is left of the others is the machine's own noise. A short
+/// run goes before them and does not count: it touches memory for the first time.
 Row measure(Transformer& transformer, const Workload& w, int threads) {
   set_n_threads(threads);
   const auto cache = make_contiguous_cache(transformer, w.batch, w.prefill + w.decode);
@@ -57,7 +58,8 @@ Row measure(Transformer& transformer, const Workload& w, int threads) {
                                           std::size_t(transformer.config().vocab_size));
   double prefill_s = 1e30, decode_s = 1e30;
   ForwardCost prefill_cost, decode_cost;
-  for (int r = 0; r < w.repeat; ++r) {
+  for (int r = -1; r < w.repeat; ++r) {
+    const bool counts = r >= 0;
     for (std::int64_t b = 0; b < w.batch; ++b) cache->truncate(b, 0);
     auto start = Clock::now();
     prefill_cost = {};
@@ -67,10 +69,10 @@ Row measure(Transformer& transformer, const Workload& w, int threads) {
       transformer.forward(batch, *cache);
       prefill_cost.flops += transformer.cost(batch).flops;
     }
-    prefill_s = std::min(prefill_s, seconds_since(start));
+    if (counts) prefill_s = std::min(prefill_s, seconds_since(start));
     start = Clock::now();
     decode_cost = {};
-    for (std::int64_t i = 0; i < w.decode; ++i) {
+    for (std::int64_t i = 0; i < (counts ? w.decode : 1); ++i) {
       ForwardBatch batch;
       for (std::int64_t b = 0; b < w.batch; ++b)
         batch.add(b, w.prefill + i, {prompt.data(), 1});
@@ -79,7 +81,7 @@ Row measure(Transformer& transformer, const Workload& w, int threads) {
       decode_cost.weight_bytes += cost.weight_bytes;
       decode_cost.kv_bytes += cost.kv_bytes;
     }
-    decode_s = std::min(decode_s, seconds_since(start));
+    if (counts) decode_s = std::min(decode_s, seconds_since(start));
   }
   const double bytes = decode_cost.weight_bytes + decode_cost.kv_bytes;
   return {threads, double(w.prefill * w.batch) / prefill_s,

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "answers.hpp"
 #include "commands.hpp"
 #include "lab/core/error.hpp"
 #include "lab/kv_cache/contiguous.hpp"
@@ -19,6 +20,7 @@ namespace {
 void add_options(cxxopts::Options& options) {
   add_common_options(options);
   add_device_options(options, "auto");
+  add_answers_options(options);
   options.add_options()                                                                 //
       ("prompt", "the text to go on from", cxxopts::value<std::string>())               //
       ("prompt-file", "read the prompt from this file", cxxopts::value<std::string>())  //
@@ -45,7 +47,9 @@ void add_options(cxxopts::Options& options) {
        cxxopts::value<std::string>()->default_value("f32"))  //
       ("json",
        "print one JSON object instead of text: {prompt_ids, ids, text, finish_reason, "
-       "ttft_ms, tpot_ms, prefill_tokens_per_s, decode_tokens_per_s, device, activations}");
+       "ttft_ms, tpot_ms, prefill_tokens_per_s, decode_tokens_per_s, device, activations}; "
+       "with --samples or --beams {prompt_ids, answers: [{ids, text, finish_reason, and of beams "
+       "log_probability, score}], device, activations}");
 }
 
 GenerateOptions generate_options(const cxxopts::ParseResult& given) {
@@ -123,6 +127,7 @@ int generate(int argc, char** argv) {
   if (!given) return 0;
   const GenerateOptions generation = generate_options(*given);
   const DType dtype = kv_dtype((*given)["kv-dtype"].as<std::string>());
+  const bool several = several_answers(*given);
   apply_threads(*given);
   const std::string prompt = read_prompt(*given);
   const LoadedModel loaded = load(*given);
@@ -130,6 +135,10 @@ int generate(int argc, char** argv) {
   const auto ids = encode_prompt(model->tokenizer(), prompt, given->count("chat") > 0);
   check_context(model->config(), std::ssize(ids));
 
+  if (several) {
+    print_answers(*given, loaded, ids, generation, dtype);
+    return 0;
+  }
   const bool json = given->count("json") > 0;
   const OnText show = [&](const std::string& text) {
     if (json) return;
