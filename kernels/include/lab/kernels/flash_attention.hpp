@@ -23,8 +23,10 @@ template <Space S>
 struct RaggedBatch {
   View<const std::int32_t, 1, S> query_starts;  ///< (B + 1), rising from 0 to T
   View<const std::int32_t, 1, S> key_starts;    ///< (B + 1), rising from 0 to S
-  /// No sequence has more queries. The host must know it to choose a GPU's grid.
+  /// No sequence has more queries, none more keys: what the host must know to choose a
+  /// GPU's kernels. A CPU does not read them.
   std::int64_t max_queries = 0;
+  std::int64_t max_keys = 0;  ///< see max_queries
 };
 
 }  // namespace lab
@@ -119,3 +121,17 @@ void flash_attention_backward(HostView<float, 3> dq, HostView<float, 3> dk,
 }  // namespace reference
 
 }  // namespace lab::cpu
+
+// On a GPU, f16 and bf16 with heads of 32, 64 or 128 are multiplied by tensor cores, for
+// which q is rounded to the type of k, and so are the weights: of the 11 bits of f16 (8 of
+// bf16) sums in f32 are made. A value that a query does not see, but another of its tile
+// does, must be finite. f32, and other heads (a multiple of 8, at most 256), are computed
+// in f32, and so is bf16 before compute capability 8. Sequences in calls of up to four
+// queries each have their keys split among blocks, whose results are merged by their lse.
+// Starts are the caller's responsibility: they are known to the device alone.
+LAB_GPU_VERSIONS(template <class KV>
+                 void flash_attention(DeviceView<float, 3> out, DeviceView<float, 2> lse,
+                                      DeviceView<const float, 3> q,
+                                      DeviceView<const KV, 3> k, DeviceView<const KV, 3> v,
+                                      const RaggedBatch<Space::device>& batch, float scale,
+                                      AttentionMask mask, Stream stream);)
