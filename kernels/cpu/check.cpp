@@ -170,6 +170,44 @@ void check_paged_batch(const PagedBatch<Space::host>& batch, std::int64_t n_toke
   }
 }
 
+void check_flash_attention(Extents<3> out, Extents<2> lse, Extents<3> q, Extents<3> k,
+                           Extents<3> v, Extents<1> query_starts, Extents<1> key_starts) {
+  same_shape("flash_attention", kQuery, "out", out, "q", q);
+  same_shape("flash_attention", kKey, "k", k, "v", v);
+  LAB_CHECK(lse[0] == q[0] && lse[1] == q[1],
+            "flash_attention: lse is (n_tokens={}, n_heads={}) but q is {}", lse[0], lse[1],
+            described(kQuery, q));
+  LAB_CHECK(q[2] == k[2] && q[2] >= 1 && k[1] >= 1 && q[1] % k[1] == 0,
+            "flash_attention: k is {} but q is {}; give both the same head_dim of at least "
+            "1, and n_heads a multiple of n_kv_heads",
+            described(kKey, k), described(kQuery, q));
+  LAB_CHECK(
+      query_starts[0] == key_starts[0] && query_starts[0] >= 1,
+      "flash_attention: query_starts has {} elements and key_starts {}; give both one "
+      "more than there are sequences",
+      query_starts[0], key_starts[0]);
+}
+
+namespace {
+void check_starts(const char* which, HostView<const std::int32_t, 1> starts,
+                  std::int64_t end) {
+  const std::int64_t n = starts.shape[0];
+  LAB_CHECK(starts[0] == 0 && starts[n - 1] == end,
+            "flash_attention: {} runs from {} to {}; it must run from 0 to the {} rows",
+            which, starts[0], starts[n - 1], end);
+  for (std::int64_t b = 0; b + 1 < n; ++b)
+    LAB_CHECK(starts[b] <= starts[b + 1],
+              "flash_attention: {}[{}] is {} but the one before is {}; starts must rise",
+              which, b + 1, starts[b + 1], starts[b]);
+}
+}  // namespace
+
+void check_ragged_batch(const RaggedBatch<Space::host>& batch, std::int64_t n_tokens,
+                        std::int64_t n_keys) {
+  check_starts("query_starts", batch.query_starts, n_tokens);
+  check_starts("key_starts", batch.key_starts, n_keys);
+}
+
 void check_silu_mul(Extents<2> out, Extents<2> gate, Extents<2> up) {
   same_shape("silu_mul", kTokensFfn, "out", out, "gate", gate);
   same_shape("silu_mul", kTokensFfn, "gate", gate, "up", up);

@@ -31,6 +31,23 @@ __device__ __forceinline__ void mma_m16n8k16(float (&d)[4], const uint32_t (&a)[
 #endif
 }
 
+/// The same with A and B in bf16, which compute capability 8 brought: a kernel that an
+/// older GPU runs must not reach it.
+__device__ __forceinline__ void mma_m16n8k16_bf16(float (&d)[4], const uint32_t (&a)[4],
+                                                  const uint32_t (&b)[2],
+                                                  const float (&c)[4]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+      "{%8,%9}, {%10,%11,%12,%13};\n"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]),
+        "f"(c[1]), "f"(c[2]), "f"(c[3]));
+#else
+  __trap();
+#endif
+}
+
 /// Four 8 x 8 matrices of 16-bit elements: lane 8i + r gives the address of row r of
 /// matrix i.
 __device__ __forceinline__ void ldmatrix_x4(uint32_t (&r)[4], const void* row) {
@@ -79,6 +96,10 @@ __device__ __forceinline__ void cp_async_wait() {
 inline void mma_m16n8k16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                          const float (&c)[4], SIMT_LOC) {
   ::emulator::mma_m16n8k16_f16(d, a, b, c, loc);
+}
+inline void mma_m16n8k16_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                              const float (&c)[4], SIMT_LOC) {
+  ::emulator::mma_m16n8k16_bf16(d, a, b, c, loc);
 }
 inline void ldmatrix_x4(uint32_t (&r)[4], const void* row, SIMT_LOC) {
   ::emulator::ldmatrix_x4<false>(r, row, loc);

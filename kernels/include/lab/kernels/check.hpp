@@ -9,6 +9,7 @@
 
 #include "lab/core/dtype.hpp"
 #include "lab/core/view.hpp"
+#include "lab/kernels/flash_attention.hpp"
 #include "lab/kernels/paged_attention.hpp"
 
 namespace lab {
@@ -55,6 +56,20 @@ void check_paged_attention(Extents<3> out, Extents<3> q, Extents<4> k, Extents<4
 /// least as many positions as queries, and its table names existing blocks for all of them
 void check_paged_batch(const PagedBatch<Space::host>& batch, std::int64_t n_tokens,
                        std::int64_t n_blocks, std::int64_t block_size);
+/// @throws Error unless out and q are (T, H, Dh) with Dh >= 1, lse (T, H), k and v (S, K,
+/// Dh), H % K == 0, and both starts (B + 1)
+void check_flash_attention(Extents<3> out, Extents<2> lse, Extents<3> q, Extents<3> k,
+                           Extents<3> v, Extents<1> query_starts, Extents<1> key_starts);
+/// The same, of a batch in any space.
+template <Space S>
+void check_flash_attention(Extents<3> out, Extents<2> lse, Extents<3> q, Extents<3> k,
+                           Extents<3> v, const RaggedBatch<S>& batch) {
+  check_flash_attention(out, lse, q, k, v, batch.query_starts.shape,
+                        batch.key_starts.shape);
+}
+/// @throws Error unless both starts rise from 0, to n_tokens and to n_keys
+void check_ragged_batch(const RaggedBatch<Space::host>& batch, std::int64_t n_tokens,
+                        std::int64_t n_keys);
 /// @throws Error unless out, gate and up have one shape
 void check_silu_mul(Extents<2> out, Extents<2> gate, Extents<2> up);
 /// @throws Error unless out, a and b have one shape

@@ -1,0 +1,116 @@
+#include "lab/kernels/flash_attention.hpp"
+
+#include "cuda/flash_tensor.cuh"
+#include "cuda/flash_tiled.cuh"
+#include "cuda/scratch.cuh"
+#include "lab/kernels/check.hpp"
+
+namespace lab::LAB_GPU {
+namespace {
+
+/// Keys that a block takes of a sequence with few queries.
+constexpr int kSplitKeys = 512;
+
+template <class KV>
+dim3 flash_grid(const FlashArguments<KV>& a, int rows) {
+  return dim3(unsigned(ceil_div(a.shape.max_rows(), rows)), unsigned(a.shape.n_kv_heads),
+              unsigned(a.batch.n_sequences * a.n_splits));
+}
+
+template <int kDim, class KV>
+void tensor(const FlashArguments<KV>& a, Stream stream) {
+  using Shape = FlashShape<kDim>;
+  launch(flash_tensor<KV, kDim>,
+         {flash_grid(a, Shape::kRows), dim3(Shape::kThreads), Shape::kSharedBytes, stream},
+         a);
+}
+
+template <int kDim, int kPerThread, int kKeys, class KV>
+void tiled(const FlashArguments<KV>& a, Stream stream) {
+  using Shape = TiledShape<kDim, kPerThread, kKeys>;
+  const auto kernel = flash_tiled<KV, kDim, kPerThread, kKeys>;
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  int(Shape::kSharedBytes)),
+             "the shared memory of flash_attention");
+  launch(kernel,
+         {flash_grid(a, Shape::kRows), dim3(Shape::kThreads), Shape::kSharedBytes, stream},
+         a);
+}
+
+/// Whether this GPU's tensor cores take KV.
+template <class KV>
+bool multiplies() {
+  if constexpr (std::is_same_v<KV, __half>) return true;
+  int device = 0, major = 0;
+  check_cuda(cudaGetDevice(&device), "the current GPU");
+  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+             "the GPU's compute capability");
+  return major >= 8;
+}
+
+template <class KV>
+void attend(const FlashArguments<KV>& a, Stream stream) {
+  const int dim = a.shape.head_dim;
+  if constexpr (!std::is_same_v<KV, float>)
+    if ((dim == 32 || dim == 64 || dim == 128) && multiplies<KV>())
+      return dim == 32   ? tensor<32>(a, stream)
+             : dim == 64 ? tensor<64>(a, stream)
+                         : tensor<128>(a, stream);
+  if (dim <= 64)
+    tiled<64, 4, 64>(a, stream);
+  else if (dim <= 128)
+    tiled<128, 4, 32>(a, stream);
+  else
+    tiled<256, 2, 16>(a, stream);
+}
+
+}  // namespace
+
+template <class KV>
+void flash_attention(DeviceView<float, 3> out, DeviceView<float, 2> lse,
+                     DeviceView<const float, 3> q, DeviceView<const KV, 3> k,
+                     DeviceView<const KV, 3> v, const RaggedBatch<Space::device>& batch,
+                     float scale, AttentionMask mask, Stream stream) {
+  check_flash_attention(out.shape, lse.shape, q.shape, k.shape, v.shape, batch);
+  check_gpu_heads("flash_attention", q.shape[2]);
+  if (out.size() == 0 || batch.max_queries == 0) return;
+  const bool few = batch.max_queries <= kDecodeTokens && batch.max_keys > kSplitKeys;
+  FlashArguments<typename CudaType<KV>::type> a{
+      out.data,
+      lse.data,
+      q.data,
+      cuda_pointer(k),
+      cuda_pointer(v),
+      AttentionBatch{batch.query_starts.data, batch.key_starts.data, nullptr,
+                     int(batch.query_starts.shape[0] - 1), 0, Divisor(1)},
+      batch.key_starts.data,
+      AttentionShape{int(q.shape[1]), int(k.shape[1]), int(q.shape[2]), int(batch.max_keys),
+                     int(batch.max_queries)},
+      scale,
+      mask == AttentionMask::causal,
+      int(q.shape[0]),
+      few ? int(ceil_div(batch.max_keys, kSplitKeys)) : 1,
+      kSplitKeys};
+  const std::int64_t vectors = lse.size(), slots = few ? a.n_splits * vectors : 0;
+  const Scratch<float> parts(slots * q.shape[2], stream), part_lse(slots, stream);
+  if (few) {
+    a.out = parts.data();
+    a.lse = part_lse.data();
+  }
+  attend(a, stream);
+  if (few)
+    launch(flash_merge, {dim3(unsigned(ceil_div(vectors, 4))), dim3(128), 0, stream},
+           out.data, lse.data, parts.data(), part_lse.data(), int(vectors),
+           a.shape.head_dim, a.n_splits);
+}
+
+#define LAB_INSTANTIATE(KV)                                                                \
+  template void flash_attention<KV>(                                                       \
+      DeviceView<float, 3>, DeviceView<float, 2>, DeviceView<const float, 3>,              \
+      DeviceView<const KV, 3>, DeviceView<const KV, 3>, const RaggedBatch<Space::device>&, \
+      float, AttentionMask, Stream);
+LAB_INSTANTIATE(float)
+LAB_INSTANTIATE(Half)
+LAB_INSTANTIATE(BFloat16)
+
+}  // namespace lab::LAB_GPU
