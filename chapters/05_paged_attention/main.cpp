@@ -51,42 +51,68 @@ BlockManagerConfig blocks_of(std::int64_t block_size, std::int64_t n_blocks) {
   return c;
 }
 
+/// Three sequences that grow in turns, and what each slot of memory holds meanwhile.
+class Growing {
+ public:
+  explicit Growing(std::int64_t n_blocks) : manager_(blocks_of(4, n_blocks)) {
+    for (std::size_t s = 0; s < 3; ++s) {
+      texts_[s].assign(3 + 2 * s, std::int32_t(s));
+      numbers_[s] = manager_.open(texts_[s], std::ssize(texts_[s])).value();
+      manager_.stored(numbers_[s], texts_[s]);
+    }
+  }
+  void grow(std::size_t s) {
+    texts_[s].push_back(std::int32_t(s));
+    manager_.grow(numbers_[s], std::ssize(texts_[s]));
+    manager_.stored(numbers_[s], texts_[s]);
+  }
+  /// The sequence in each slot, from 1; 0 where there is none.
+  std::vector<double> slots() const {
+    std::vector<double> owner(std::size_t(4 * manager_.n_blocks()), 0);
+    for (std::size_t s = 0; s < 3; ++s)
+      for (std::size_t p = 0; p < texts_[s].size(); ++p)
+        owner[std::size_t(table(s)[p / 4]) * 4 + p % 4] = double(s + 1);
+    return owner;
+  }
+  std::span<const std::int32_t> table(std::size_t s) const {
+    return manager_.blocks(numbers_[s]);
+  }
+  std::size_t length(std::size_t s) const { return texts_[s].size(); }
+  BlockUsage usage() const { return manager_.usage(); }
+
+ private:
+  BlockManager manager_;
+  std::vector<std::int32_t> texts_[3];
+  std::int64_t numbers_[3] = {};
+};
+
 void show_table(Run& run) {
   run.section("table");
-  BlockManager manager(blocks_of(4, 12));
-  std::vector<std::vector<std::int32_t>> texts(3);
-  std::vector<std::int64_t> numbers;
-  for (std::size_t s = 0; s < 3; ++s) {
-    texts[s].assign(3 + 2 * s, std::int32_t(s));
-    numbers.push_back(manager.open(texts[s], std::ssize(texts[s])).value());
-    manager.stored(numbers[s], texts[s]);
+  Growing world(12);
+  std::vector<double> slot(48);
+  for (std::size_t i = 0; i < slot.size(); ++i) slot[i] = double(i);
+  std::vector<Run::Line> steps{{"step 0", world.slots()}};
+  for (int step = 1; step <= 6; ++step) {
+    for (std::size_t s = 0; s < 3; ++s)
+      if (s != 1 || step <= 3) world.grow(s);  // the second one's answer is short
+    steps.push_back({fmt::format("step {}", step), world.slots()});
   }
-  for (int step = 0; step < 6; ++step)
-    for (std::size_t s = 0; s < 3; ++s) {
-      if (s == 1 && step > 2) continue;  // its answer is complete
-      texts[s].push_back(std::int32_t(s));
-      manager.grow(numbers[s], std::ssize(texts[s]));
-      manager.stored(numbers[s], texts[s]);
-    }
-  std::vector<std::string> memory(12, "....");
+  run.series("blocks", "slot", "sequence", slot, steps);
   for (std::size_t s = 0; s < 3; ++s) {
-    run.print("sequence {}: {:>2} positions, table", char('A' + s), texts[s].size());
-    for (std::size_t p = 0; p < texts[s].size(); ++p) {
-      const std::int32_t block = manager.blocks(numbers[s])[p / 4];
-      if (p % 4 == 0) run.print(" {}", block);
-      memory[std::size_t(block)][p % 4] = char('A' + s);
-    }
+    run.print("sequence {}: {:>2} positions, table", char('A' + s), world.length(s));
+    for (const std::int32_t block : world.table(s)) run.print(" {}", block);
     run.print("\n");
   }
   run.print("memory:");
-  for (const std::string& block : memory) run.print(" {}", block);
+  for (std::size_t i = 0; i < slot.size(); ++i)
+    run.print("{}{}", i % 4 ? "" : " ", ".ABC"[int(world.slots()[i])]);
   run.print("\n");
-  run.metric("table_waste", 100 * manager.usage().waste(), "%");
-  run.check(manager.usage().room - manager.usage().stored < 3 * 4,
+  run.check(world.usage().room - world.usage().stored < 3 * 4,
             "less than one block is wasted for each sequence");
 }
 
 //! @output table
+//! @figure blocks Move the slider: twelve blocks of four slots, and who writes where, step after step.
 //!
 //! New positions go to the last block; when it is full, any free block will do. Nothing is reserved
 //! for a future that may not come, and blocks of a sequence that ended serve the next one at once.

@@ -47,7 +47,7 @@ __device__ __forceinline__ void reduce_scatter(float (&v)[N]) {
     const bool odd = threadIdx.x / kStride & step;
 #pragma unroll
     for (int i = 0; i < N / 2; ++i)
-      if (i < left) {
+      if (i < left) {  // saves shuffles, no more // mutate: skip
         const float keep = odd ? v[2 * i + 1] : v[2 * i];
         const float send = odd ? v[2 * i] : v[2 * i + 1];
         v[i] = keep + __shfl_xor_sync(kAllLanes, send, step * kStride);

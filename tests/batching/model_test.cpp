@@ -63,6 +63,8 @@ TEST_CASE("equivalence ladder: continuous batching changes no token, greedy or s
     c.admission = static_cast<Admission>(seed / 3 % 2);
     c.max_num_seqs = 1 + rng.below(5);
     c.max_num_batched_tokens = c.chunked_prefill ? c.max_num_seqs + rng.below(30) : 80;
+    // Prompts that go on in a later step before prompts that end in this one.
+    if (c.chunked_prefill) c.prefill_chunk = std::int64_t(seed) % 4 * 3;
     c.preempt_for_order = c.chunked_prefill && c.admission == Admission::on_demand;
     const auto cache = make_contiguous_cache(model->config(), c.max_num_seqs, 64);
     SlotKvSpace kv(c.max_num_seqs, 64, cache.get());

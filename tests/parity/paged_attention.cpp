@@ -70,7 +70,15 @@ LAB_PARITY(paged_attention, "a sequence's bits do not depend on its neighbours o
   };
   copy(b.k, a.keys[0]);
   copy(b.v, a.values[0]);
-  REQUIRE(rows(result(a), 0, 2) == rows(result(b), 0, 2));
+  const std::vector<float> beside_a_prompt = rows(result(a), 0, 2);
+  REQUIRE(beside_a_prompt == rows(result(b), 0, 2));
+  PagedProblem<Half> c({{2, 280}, {1, 1}}, 2, 1, 64, 5);  // decodes only
+  std::copy_n(a.q.begin(), 2 * 128, c.q.begin());
+  for (const auto& [to, from] : {std::pair{&c.k, &a.keys[0]}, {&c.v, &a.values[0]}})
+    for (std::int64_t s = 0; s < 280; ++s)
+      std::copy_n(from->begin() + s * 64, 64,
+                  to->begin() + (c.tables[std::size_t(s / 5)] * 5 + s % 5) * 64);
+  REQUIRE(beside_a_prompt == rows(result(c), 0, 2));
 }
 
 LAB_PARITY(paged_attention, "says what it cannot do") {

@@ -5,7 +5,8 @@
 For SmolLM2 in six formats (made here from SMOLLM2.gguf) and, with --large, random models of a 1.1B
 shape in Q4_0 and Q8_0: prefill of 512 tokens, decode after it, and decode of 16 sequences together,
 on 1 and 2 threads. A ratio is the median of the pairs' ratios; its range is the quartiles. The
-bandwidth and the peak of f32 arithmetic are measured between the pairs. Writes docs/measurements/llama_cpp_speed.json.
+bandwidth and the peak of f32 arithmetic are measured between the pairs. A run of everything also
+writes the table of README.md. Writes docs/measurements/llama_cpp_speed.json.
 """
 import argparse
 import datetime
@@ -84,6 +85,29 @@ def compare(path, name, threads, pairs, loads):
     return row
 
 
+def readme_table(rows):
+    """What README.md shows between its speed marks."""
+    def cell(row, key):
+        v = row.get(key)
+        return "" if v is None else (f"{v['decodelab']:.0f} / {v['llama.cpp']:.0f} = **{v['ratio']:.2f}**"
+                                     f" ({v['quartiles'][0]:.2f} to {v['quartiles'][1]:.2f})")
+    lines = ["| Model | Threads | Decode | Prefill | Decode, 16 sequences | Bandwidth | f32 peak |",
+             "|---|---|---|---|---|---|---|"]
+    lines += [f"| {r['model']} | {r['threads']} | {cell(r, 'decode')} | {cell(r, 'prefill')} "
+              f"| {cell(r, 'batch16_decode')} | {r['bandwidth_share']:.0%} | {r['flop_share']:.0%} |"
+              for r in rows]
+    return "\n".join(lines)
+
+
+def write_readme(result):
+    path = ROOT / "README.md"
+    before, rest = path.read_text().split("<!-- speed:begin -->")
+    _, after = rest.split("<!-- speed:end -->")
+    heading = f"Measured on {result['cpu']}, {result['date']}, medians of {result['pairs']} pairs:"
+    path.write_text(f"{before}<!-- speed:begin -->\n{heading}\n\n{readme_table(result['rows'])}\n"
+                    f"<!-- speed:end -->{after}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("gguf", type=pathlib.Path)
@@ -113,12 +137,15 @@ def main():
                 loads["batch16"] = (sixteen, both[1:])
             for threads in map(int, args.threads.split(",")):
                 rows.append(compare(path, name, threads, args.pairs, loads))
-    write_result(args.out, {
+    result = {
         "cpu": cpu(), "date": datetime.date.today().isoformat(), "pairs": args.pairs,
         "llama_cpp_python": llama_cpp.__version__,
         "command": f"python3 tests/peers/llama_cpp_speed.py {args.gguf.name}"
                    f" --pairs {args.pairs}" + (" --large" if args.large else ""),
-        "rows": rows})
+        "rows": rows}
+    write_result(args.out, result)
+    if args.large and args.only == ",".join(FORMATS):
+        write_readme(result)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ lab.figure("slots", {
   draw(pen, at, data) {
     const left = 24, width = 690, row = 26, gap = 4;
     const kinds = [["static", "static batches"], ["continuous", "continuous batching"]];
-    const end = data.metrics.slots_static_s.value;
+    const end = data.metrics.slots_static_s;
     const now = at.t / 100 * end;
     const said = [];
     kinds.forEach(([kind, title], k) => {
