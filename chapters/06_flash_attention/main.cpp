@@ -615,7 +615,8 @@ int main(int argc, char** argv) {
 //! ## What a production engine does differently
 //!
 //! - On a GPU the products of a tile run on tensor cores, tiles arrive by asynchronous copies while the one before is
-//!   computed, and shared memory is swizzled to avoid bank conflicts: `kernels/cuda` has such a version.
+//!   computed, and shared memory is swizzled to avoid bank conflicts: `kernels/cuda` has such a version. (On this page
+//!   attention runs on the CPU; `--device` says where the rest of the model does.)
 //! - It reads keys and values through a block table (chapter 05), and takes sequences of all lengths in one call.
 //! - It chooses the number of split-KV parts from the lengths and the number of processors.
 //!
