@@ -2,6 +2,9 @@
 
 #include "kernels/flash_problem.hpp"
 #include "parity/harness.hpp"
+#ifdef LAB_TEST_TRACED
+#include "simt/emulator.hpp"
+#endif
 
 using namespace lab;
 using namespace lab::test;
@@ -116,3 +119,20 @@ LAB_PARITY(flash_attention, "says what it cannot do") {
         "flash_attention: head_dim is 20, but on a GPU it must be a multiple of 8, at most "
         "256; run this model with --device cpu");
 }
+
+#ifdef LAB_TEST_TRACED
+LAB_PARITY(flash_attention, "swizzled tiles: ldmatrix meets no bank conflict") {
+  for (const std::int64_t Dh : {32, 64, 128}) {
+    CAPTURE(Dh);
+    const FlashProblem<Half> p({{64, 128}}, 1, 1, Dh, AttentionMask::none);
+    emulator::reset_counters();
+    result(p);
+    const emulator::Traffic load = emulator::counters().shared_load;
+    // Four warps read their queries once, every key and every value: 8 x 8 elements are a
+    // wavefront, four of them a request.
+    const std::uint64_t matrices = std::uint64_t(4 * (2 * (Dh / 8) + 2 * 16 * (Dh / 8)));
+    REQUIRE(load.requests == matrices / 4);
+    REQUIRE(load.units == matrices);
+  }
+}
+#endif
