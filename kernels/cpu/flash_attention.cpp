@@ -60,6 +60,7 @@ struct FlashTask {
   bool causal;
 };
 
+// [region chunks]
 /// All chunks of the keys; leaves the rows' results in memory of this thread.
 template <class KV>
 PartialAttention flash_chunks(const AttentionTask<KV>& task) {
@@ -76,6 +77,7 @@ PartialAttention flash_chunks(const AttentionTask<KV>& task) {
   kernels_of<KV>().finish(task, whole);
   return whole;
 }
+// [endregion]
 
 template <class KV>
 void store_lse(const FlashTask<KV>& task, const PartialAttention& whole) {
@@ -164,6 +166,7 @@ void flash_attention(HostView<float, 3> out, HostView<float, 2> lse,
                });
 }
 
+// [region merge]
 void merge_attention_states(HostView<float, 3> out_a, HostView<float, 2> lse_a,
                             HostView<const float, 3> out_b,
                             HostView<const float, 2> lse_b) {
@@ -187,6 +190,7 @@ void merge_attention_states(HostView<float, 3> out_a, HostView<float, 2> lse_a,
     lse_a.data[row] = largest + std::log(sum);
   }
 }
+// [endregion]
 
 #define LAB_INSTANTIATE(KV)                                                          \
   template void flash_attention<KV>(                                                 \
