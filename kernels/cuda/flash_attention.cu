@@ -73,8 +73,13 @@ void flash_attention(DeviceView<float, 3> out, DeviceView<float, 2> lse,
                      float scale, AttentionMask mask, Stream stream) {
   check_flash_attention(out.shape, lse.shape, q.shape, k.shape, v.shape, batch);
   check_gpu_heads("flash_attention", q.shape[2]);
-  if (out.size() == 0 || batch.max_queries == 0) return;
+  if (out.size() == 0 || batch.max_queries == 0 || batch.query_starts.shape[0] < 2) return;
   const bool few = batch.max_queries <= kDecodeTokens && batch.max_keys > kSplitKeys;
+  // Sequences and splits share an axis of the grid, which has 65,535 blocks.
+  const std::int64_t n_sequences = batch.query_starts.shape[0] - 1;
+  const std::int64_t most_splits = 65535 / n_sequences > 1 ? 65535 / n_sequences : 1;
+  const std::int64_t least_keys = ceil_div(batch.max_keys, most_splits);
+  const std::int64_t split_keys = least_keys > kSplitKeys ? least_keys : kSplitKeys;
   FlashArguments<typename CudaType<KV>::type> a{
       out.data,
       lse.data,
@@ -89,8 +94,8 @@ void flash_attention(DeviceView<float, 3> out, DeviceView<float, 2> lse,
       scale,
       mask == AttentionMask::causal,
       int(q.shape[0]),
-      few ? int(ceil_div(batch.max_keys, kSplitKeys)) : 1,
-      kSplitKeys};
+      few ? int(ceil_div(batch.max_keys, split_keys)) : 1,
+      int(split_keys)};
   const std::int64_t vectors = lse.size(), slots = few ? a.n_splits * vectors : 0;
   const Scratch<float> parts(slots * q.shape[2], stream), part_lse(slots, stream);
   if (few) {

@@ -7,6 +7,7 @@ namespace lab::LAB_GPU {
 namespace {
 
 constexpr int kBlock = 1024, kWarps = kBlock / 32;
+static_assert(kWarps == 32, "each lane has the sums of one warp");
 constexpr unsigned kAll = 0xffffffffu;
 using Units = unsigned long long;
 
@@ -106,8 +107,8 @@ __global__ void __launch_bounds__(kBlock)
   __syncthreads();
 
   // Every warp works out all sums, and so knows by itself whether it is the one.
-  const Units units = lane < kWarps ? units_of_warp[lane] : 0;
-  const int last = warp_reduce(lane < kWarps ? last_of_warp[lane] : -1, Max());
+  const Units units = units_of_warp[lane];
+  const int last = warp_reduce(last_of_warp[lane], Max());
   const Units upto = inclusive_scan(units);
   const float draw = u[t];
   const bool refused = last == kRefused || last < 0 || !(draw >= 0 && draw < 1);

@@ -18,7 +18,7 @@ struct FlashProblem {
   std::int64_t T = 0, S = 0, H, K, Dh;
   AttentionMask mask;
   std::vector<std::int32_t> query_starts{0}, key_starts{0};
-  std::int64_t max_queries = 0;
+  std::int64_t max_queries = 0, max_keys = 0;
   std::vector<float> q;
   std::vector<KV> k, v;
   float scale;
@@ -35,6 +35,7 @@ struct FlashProblem {
       query_starts.push_back(std::int32_t(T += queries));
       key_starts.push_back(std::int32_t(S += keys));
       max_queries = std::max<std::int64_t>(max_queries, queries);
+      max_keys = std::max<std::int64_t>(max_keys, keys);
     }
     Rng rng(31);
     q = random_floats(rng, T * H * Dh, magnitude);
@@ -53,7 +54,8 @@ struct FlashProblem {
   RaggedBatch<Space::host> batch() const {
     return {{query_starts.data(), {n_sequences() + 1}},
             {key_starts.data(), {n_sequences() + 1}},
-            max_queries};
+            max_queries,
+            max_keys};
   }
   HostView<const float, 3> queries() const { return view_of(q, {T, H, Dh}); }
   HostView<const KV, 3> keys() const { return {k.data(), {S, K, Dh}}; }

@@ -162,6 +162,7 @@ LAB_PARITY(sample, "one certain index, tiny probabilities, a sum below u") {
       check_sample(p, {0.5f}, n);
       check_sample(p, {0.25f}, n);
     }
+  check_sample(std::vector<float>(3000, 0x1p-14f), {0.5f}, 3000);  // every warp has some
 }
 
 LAB_PARITY(sample, "a row that the CPU refuses, and only that, gives -1") {

@@ -2,6 +2,9 @@
 
 #include "kernels/flash_problem.hpp"
 #include "parity/harness.hpp"
+#ifdef LAB_TEST_TRACED
+#include "simt/emulator.hpp"
+#endif
 
 using namespace lab;
 using namespace lab::test;
@@ -18,14 +21,11 @@ std::pair<std::vector<float>, std::vector<float>> result(const FlashProblem<KV>&
   const auto out = DeviceArray<float>::output(std::vector<float>(p.q.size(), 12345));
   const auto lse =
       DeviceArray<float>::output(std::vector<float>(std::size_t(p.T * p.H), 12345));
-  std::int64_t max_keys = 0;
-  for (std::size_t b = 0; b + 1 < p.key_starts.size(); ++b)
-    max_keys = std::max<std::int64_t>(max_keys, p.key_starts[b + 1] - p.key_starts[b]);
   const std::int64_t n = p.n_sequences() + 1;
   gpu::flash_attention<KV>(
       out.view({p.T, p.H, p.Dh}), lse.view({p.T, p.H}), q.view({p.T, p.H, p.Dh}),
       k.view({p.S, p.K, p.Dh}), v.view({p.S, p.K, p.Dh}),
-      {query_starts.view({n}), key_starts.view({n}), p.max_queries, max_keys}, p.scale,
+      {query_starts.view({n}), key_starts.view({n}), p.max_queries, p.max_keys}, p.scale,
       p.mask, stream());
   REQUIRE(out.intact());
   REQUIRE(lse.intact());
@@ -119,3 +119,20 @@ LAB_PARITY(flash_attention, "says what it cannot do") {
         "flash_attention: head_dim is 20, but on a GPU it must be a multiple of 8, at most "
         "256; run this model with --device cpu");
 }
+
+#ifdef LAB_TEST_TRACED
+LAB_PARITY(flash_attention, "swizzled tiles: ldmatrix meets no bank conflict") {
+  for (const std::int64_t Dh : {32, 64, 128}) {
+    CAPTURE(Dh);
+    const FlashProblem<Half> p({{64, 128}}, 1, 1, Dh, AttentionMask::none);
+    emulator::reset_counters();
+    result(p);
+    const emulator::Traffic load = emulator::counters().shared_load;
+    // Four warps read their queries once, every key and every value: 8 x 8 elements are a
+    // wavefront, four of them a request.
+    const std::uint64_t matrices = std::uint64_t(4 * (2 * (Dh / 8) + 2 * 16 * (Dh / 8)));
+    REQUIRE(load.requests == matrices / 4);
+    REQUIRE(load.units == matrices);
+  }
+}
+#endif

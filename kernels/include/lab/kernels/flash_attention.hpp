@@ -128,10 +128,19 @@ void flash_attention_backward(HostView<float, 3> dq, HostView<float, 3> dk,
 // does, must be finite. f32, and other heads (a multiple of 8, at most 256), are computed
 // in f32, and so is bf16 before compute capability 8. Sequences in calls of up to four
 // queries each have their keys split among blocks, whose results are merged by their lse.
-// Starts are the caller's responsibility: they are known to the device alone.
+// Starts are the caller's responsibility: they are known to the device alone. The backward
+// pass is f32 without atomics, for heads of at most 128.
 LAB_GPU_VERSIONS(template <class KV>
                  void flash_attention(DeviceView<float, 3> out, DeviceView<float, 2> lse,
                                       DeviceView<const float, 3> q,
                                       DeviceView<const KV, 3> k, DeviceView<const KV, 3> v,
                                       const RaggedBatch<Space::device>& batch, float scale,
-                                      AttentionMask mask, Stream stream);)
+                                      AttentionMask mask, Stream stream);
+                 void flash_attention_backward(
+                     DeviceView<float, 3> dq, DeviceView<float, 3> dk,
+                     DeviceView<float, 3> dv, DeviceView<const float, 3> dout,
+                     DeviceView<const float, 3> q, DeviceView<const float, 3> k,
+                     DeviceView<const float, 3> v, DeviceView<const float, 3> out,
+                     DeviceView<const float, 2> lse,
+                     const RaggedBatch<Space::device>& batch, float scale,
+                     AttentionMask mask, Stream stream);)
