@@ -44,6 +44,7 @@ using namespace lab;
 //!
 //! Three sequences that grow in turns, in blocks of 4:
 
+//! @fold Three sequences in twelve blocks
 BlockManagerConfig blocks_of(std::int64_t block_size, std::int64_t n_blocks) {
   BlockManagerConfig c;
   c.block_size = block_size;
@@ -279,6 +280,7 @@ void show_cost(Run& run, Model& model) {
 //! has 8 slots. The paged pool lets in whoever has blocks. Same engine, same scheduler, virtual time
 //! with the step cost of chapter 03.
 
+//! @fold The load, and serving it in virtual time
 struct Served {
   LoadRun run;
   LoadReport report;
@@ -383,6 +385,7 @@ void show_memory(Run& run) {
 //!
 //! @show lib/decode/beam_search.cpp:search
 
+//! @fold Four samples and four beams of one prompt
 /// What sharing saves at the moment when most blocks are in use, in percent.
 struct Saving {
   double samples, beams;
@@ -467,6 +470,7 @@ void show_sharing(Run& run, Model& model) {
 //! only when they are given out again: that is the whole LRU eviction. One token is never taken from
 //! the cache: the last one of the prompt, for its logits are wanted.
 
+//! @fold A question behind a system prompt, twice
 struct Ttft {
   double cold_ms, warm_ms;
   std::int64_t hit;
