@@ -178,7 +178,8 @@ std::vector<Request> text_requests(const Model& model, std::int64_t max_tokens) 
 
 void check_same(Run& run, Model& model) {
   run.section("same");
-  const auto requests = text_requests(model, run.self_test() ? 6 : 24);
+  auto requests = text_requests(model, run.self_test() ? 4 : 24);
+  if (run.self_test()) requests.resize(4);
   std::map<std::int64_t, std::vector<std::int32_t>> naive;
   for (const Request& r : requests) {
     GenerateOptions o;
@@ -190,6 +191,7 @@ void check_same(Run& run, Model& model) {
             "found in cache", "tokens");
   bool all = true;
   for (const std::int64_t block_size : {1, 3, 16, 64}) {
+    if (run.self_test() && block_size != 3 && block_size != 16) continue;
     const auto blocks = blocks_of(block_size, 80 / block_size + 2);
     bool equal = true;
     std::int64_t preemptions = 0, cached = 0;
