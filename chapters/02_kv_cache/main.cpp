@@ -19,12 +19,11 @@
 
 //! @fold Includes
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <functional>
 #include <numeric>
 
 #include "lab/core/run.hpp"
+#include "lab/core/timing.hpp"
 #include "lab/decode/generate.hpp"
 #include "lab/decode/no_kv_cache.hpp"
 #include "lab/decode/recorded_decode.hpp"
@@ -239,18 +238,6 @@ void show_count(Run& run, Model& model) {
 //!
 //! Time follows. Below, both loops write up to position 512: one step's time at each position, and
 //! the sum of all steps so far.
-
-double milliseconds(const std::function<void()>& f) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  f();
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> v) {
-  std::nth_element(v.begin(), v.begin() + std::ptrdiff_t(v.size() / 2), v.end());
-  return v[v.size() / 2];
-}
 
 /// Sums step times measured at every `block` positions into the time of all steps so far.
 std::vector<double> running_total(const std::vector<double>& step_ms, double block) {

@@ -18,15 +18,14 @@
 
 //! @fold Includes
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <functional>
 #include <map>
 
 #include "lab/batching/load.hpp"
 #include "lab/batching/workload.hpp"
 #include "lab/core/rng.hpp"
 #include "lab/core/run.hpp"
+#include "lab/core/timing.hpp"
 #include "lab/decode/generate.hpp"
 
 using namespace lab;
@@ -38,14 +37,7 @@ using namespace lab;
 //! and something for each row (arithmetic): $t(B) = a + bB$. The program measures real forward
 //! passes of the built-in model and fits the line.
 
-//! @fold A stopwatch, and a line through points
-
-double milliseconds(const std::function<void()>& f) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  f();
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
+//! @fold A line through points
 
 /// The line through (x, y) with the least squares. @return {at 0, slope}
 std::pair<double, double> fit_line(const std::vector<double>& x,

@@ -19,14 +19,13 @@
 
 //! @fold Includes
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <functional>
 #include <map>
 
 #include "lab/batching/load.hpp"
 #include "lab/batching/workload.hpp"
 #include "lab/core/run.hpp"
+#include "lab/core/timing.hpp"
 #include "lab/decode/beam_search.hpp"
 #include "lab/decode/parallel_sampling.hpp"
 #include "lab/kv_cache/contiguous.hpp"
@@ -214,18 +213,6 @@ void check_same(Run& run, Model& model) {
 //! The paper's GPU kernel was 20 to 26 % slower than a contiguous one (section 7.1); its authors
 //! took that for what the memory buys. Here the table is read once for a run of rows, so little
 //! should be lost. Decode steps of the built-in model at a long context, on both caches in turns:
-
-double milliseconds(const std::function<void()>& f) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  f();
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> v) {
-  std::nth_element(v.begin(), v.begin() + std::ptrdiff_t(v.size() / 2), v.end());
-  return v[v.size() / 2];
-}
 
 void show_cost(Run& run, Model& model) {
   run.section("cost");

@@ -19,14 +19,13 @@
 //! @fold Includes
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
-#include <functional>
 #include <vector>
 
 #include "lab/core/error.hpp"
 #include "lab/core/rng.hpp"
 #include "lab/core/run.hpp"
+#include "lab/core/timing.hpp"
 #include "lab/decode/generate.hpp"
 #include "lab/decode/no_kv_cache.hpp"
 #include "lab/device/device.hpp"
@@ -92,18 +91,6 @@ double difference(const std::vector<float>& a, const std::vector<float>& b) {
     keep_worst(worst, std::abs(double(a[i]) - double(b[i])));
   }
   return worst;
-}
-
-double milliseconds(const std::function<void()>& f) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  f();
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> v) {
-  std::nth_element(v.begin(), v.begin() + std::ptrdiff_t(v.size() / 2), v.end());
-  return v[v.size() / 2];
 }
 
 //! ## A softmax that does not wait

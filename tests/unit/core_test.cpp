@@ -12,6 +12,7 @@
 #include "lab/core/parallel.hpp"
 #include "lab/core/rng.hpp"
 #include "lab/core/tensor.hpp"
+#include "lab/core/timing.hpp"
 #include "support/catch.hpp"
 
 using namespace lab;
@@ -136,4 +137,12 @@ TEST_CASE("exit codes: 1 for an error, 2 for usage, 77 for missing hardware") {
   CHECK(guarded_main("t", []() -> int { throw UsageError("e"); }) == 2);
   CHECK(guarded_main("t", []() -> int { throw UnavailableError("e"); }) == 77);
   CHECK(guarded_main("t", []() -> int { throw std::bad_alloc(); }) == 1);
+}
+
+TEST_CASE("median: the middle value, the upper of two, and none of nothing") {
+  CHECK(median({3}) == 3);
+  CHECK(median({5, 1, 3}) == 3);
+  CHECK(median({4, 1, 3, 2}) == 3);
+  CHECK_THROWS_WITH(median({}), "median: there are no values; measure something first");
+  CHECK(milliseconds([] {}) >= 0);
 }
