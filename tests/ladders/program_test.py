@@ -37,6 +37,7 @@ class ProgramTest(unittest.TestCase):
                 (["nonsense"], 2, "there is no ladder 'nonsense'"),
                 (["gemm", "--size", "3,5"], 2, "--size of gemm needs T,N,K"),
                 (["softmax", "--size", "3,5,8"], 2, "--size of softmax needs T,1,K"),
+                (["attention", "--size", "5,4,64"], 1, "N must be at least T"),
                 (["gemm", "--size", "0,1,1"], 1, "must be at least 1"),
                 (["gemv", "--size", "1,2,16", "--json", "/no/such/folder/x"], 1, "cannot be written"),
                 (["--device", "tpu"], 2, "neither simt nor cuda"),
