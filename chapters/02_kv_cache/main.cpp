@@ -153,7 +153,7 @@ double largest_difference(Model& model, const std::vector<std::int32_t>& text) {
     const auto whole = model.transformer().forward(single_sequence(0, prefix), nothing);
     for (std::size_t i = 0; i < cached.size(); ++i) {
       const double d = std::abs(double(cached[i]) - double(whole.data[i]));
-      if (!(d <= worst)) worst = d;  // a NaN stays
+      if (std::isnan(d) || d > worst) worst = d;  // a NaN stays
     }
   }
   return worst;

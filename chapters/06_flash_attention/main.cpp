@@ -28,6 +28,7 @@
 #include "lab/core/rng.hpp"
 #include "lab/core/run.hpp"
 #include "lab/decode/generate.hpp"
+#include "lab/decode/no_kv_cache.hpp"
 #include "lab/device/device.hpp"
 #include "lab/kernels/flash_attention.hpp"
 
@@ -182,8 +183,8 @@ void show_online(Run& run) {
     keep_worst(worst, std::abs(double(out) - mixed / sum));
   }
   run.check(worst <= 1e-4,
-            "one pass gives what two passes give, for scores near 0, near "
-            "10,000 and near -10,000");
+            "one pass is two passes, also near "
+            "10,000 and -10,000");
 }
 
 //! @output online
@@ -201,14 +202,17 @@ void show_online(Run& run) {
 //! block of $B_r$ queries, keep the state of each, and go over the keys in tiles of $B_c$:
 //!
 //! ```
-//!              keys in tiles of B_c
-//!            +-----+-----+-----+-----+
-//! block of   | all |     |     |     |   "all":  every query of the block sees every key
-//! B_r        +-----+-----+-----+-----+
-//! queries    | all | all | (m) |     |   "(m)":  the diagonal runs through: mask
-//!            +-----+-----+-----+-----+
-//!            | all | all | all | (m) |   empty:  nobody sees it; neither loaded nor computed
-//!            +-----+-----+-----+-----+
+//!             4 tiles of B_c keys
+//!           +-----+-----+-----+-----+
+//! 3 blocks  | all | (m) |     |     |
+//! of B_r    +-----+-----+-----+-----+
+//! queries   | all | all | (m) |     |
+//!           +-----+-----+-----+-----+
+//!           | all | all | all | (m) |
+//!           +-----+-----+-----+-----+
+//! all: every query of the block sees every key
+//! (m): the diagonal runs through, and a mask is needed
+//! empty: nobody sees it; neither loaded nor computed
 //! ```
 //!
 //! The scores of one tile are all that ever exists of the matrix. The mask is aligned at the
@@ -267,7 +271,7 @@ void show_bytes(Run& run) {
   const double naive = double(4 * N * N + 4 * N * Dh);
   run.print("N = {}, Dh = {}; naive: {:.2f} MB\n", N, Dh, 4 * naive / 1e6);
   run.print("{:>12} {:>6} {:>10} {:>12} {:>8}\n", "M, numbers", "rows", "moved, MB",
-            "formula, MB", "naive/");
+            "formula, MB", "gain");
   std::vector<double> size, moved, formula;
   bool counted = true;
   double worst = 0;
@@ -359,7 +363,28 @@ class FlashCache final : public KvCache {
   std::vector<Layer> layers_;
 };
 
-//! The same kernel in the model, behind the seam of chapter 02, must not change a token either.
+//! The same kernel in the model, behind the seam of chapter 02, must not change a token either. Tokens
+//! alone are a weak witness: a small model with a wrong mask may well write the same ones. So the
+//! logits are compared too, of a text that comes in pieces of three tokens.
+
+/// The largest difference of a logit from that of chapter 01's pass over the whole text.
+double logit_difference(Model& model) {
+  const auto text =
+      prompt_ids(model.tokenizer(), "Once upon a time there was a small fox.");
+  FlashCache flash(model);
+  NoKvCache nothing(model.device());
+  double worst = 0;
+  for (std::size_t first = 0; first < text.size(); first += 3) {
+    const std::size_t last = std::min(first + 3, text.size());
+    const std::span all(text.data(), last);
+    const auto step = model.transformer().forward(
+        single_sequence(std::int64_t(first), all.subspan(first)), flash);
+    const std::vector<float> ours(step.data, step.data + step.size());
+    const auto whole = model.transformer().forward(single_sequence(0, all), nothing);
+    keep_worst(worst, difference(ours, {whole.data, whole.data + whole.size()}));
+  }
+  return worst;
+}
 
 void check_exact(Run& run, Model& model) {
   run.section("exact");
@@ -380,7 +405,7 @@ void check_exact(Run& run, Model& model) {
   }
   run.check(worst <= 1e-4, "output and lse within 1e-4 of the definition in f64");
   GenerateOptions options;
-  options.max_tokens = run.self_test() ? 4 : 32;
+  options.max_tokens = run.self_test() ? 16 : 32;
   options.ignore_end = true;
   bool equal = true;
   for (const char* prompt : {"What is 2+2?", "Once upon a time"}) {
@@ -390,11 +415,15 @@ void check_exact(Run& run, Model& model) {
                 generate_naive(model, ids, options).ids &&
             equal;
   }
-  run.metric("exact_worst", worst);
   run.check(equal, "the greedy tokens are those of chapter 01");
+  const double logits = logit_difference(model);
+  run.metric("exact_logits", logits);
+  run.check(logits <= 1e-3,
+            fmt::format("largest difference of a logit {:.1e} <= 1e-3", logits));
 }
 
 //! @output exact
+//! @expect exact_logits <= 0.001
 
 //! ## Two halves make a whole
 //!
@@ -452,7 +481,7 @@ void show_speed(Run& run) {
   run.print("{:>6} {:>11} {:>11} {:>7} {:>12} {:>10}\n", "N", "naive, ms", "flash, ms",
             "ratio", "matrix, MB", "lse, MB");
   const std::int64_t last = run.self_test() ? 512 : 8192;
-  double ratio = 0;
+  double short_ratio = 0, long_ratio = 0;
   for (std::int64_t N = 256; N <= last; N *= 2) {
     Problem p(N, N, 1, 1, 64);
     std::vector<double> flash_ms, naive_ms, ratios;
@@ -463,7 +492,7 @@ void show_speed(Run& run) {
       flash_ms.push_back(milliseconds([&] { p.flash(); }));
       ratios.push_back(naive_ms.back() / flash_ms.back());
     }
-    ratio = median(ratios);
+    const double ratio = median(ratios);
     length.push_back(double(N));
     naive.push_back(median(naive_ms));
     flash.push_back(median(flash_ms));
@@ -471,14 +500,19 @@ void show_speed(Run& run) {
     own.push_back(double(p.lse.size() * sizeof(float)) / 1e6);
     run.print("{:>6} {:>11.3f} {:>11.3f} {:>6.2f}x {:>12.3f} {:>10.4f}\n", N, naive.back(),
               flash.back(), ratio, matrix.back(), own.back());
-    if (N == 256 || N == 4096) run.metric(fmt::format("speedup_{}", N), ratio, "x");
-    if (N == 256 && !run.self_test())
-      run.check(ratio >= 0.8, "at N = 256 flash attention is not slower (0.8x or more)");
-    if (N == 4096) run.check(ratio >= 1.2, "at N = 4,096 it is faster (1.2x or more)");
+    if (N == 256) short_ratio = ratio;
+    if (N == 4096) long_ratio = ratio;
   }
   run.series("time", "N", "time, ms", length, {{"naive", naive}, {"flash", flash}});
   run.series("memory", "N", "memory beside Q, K, V and O, MB", length,
              {{"naive: the matrix", matrix}, {"flash: the lse", own}});
+  if (!run.self_test()) {
+    run.metric("speedup_256", short_ratio, "x");
+    run.metric("speedup_4096", long_ratio, "x");
+    run.check(short_ratio >= 0.8,
+              "at N = 256 flash attention is not slower (0.8x or more)");
+    run.check(long_ratio >= 1.2, "at N = 4,096 it is faster (1.2x or more)");
+  }
   run.metric("matrix_last", matrix.back(), "MB");
   run.metric("lse_last", 1e3 * own.back(), "kB");
   const double steps = length.back() / length.front();
@@ -550,7 +584,6 @@ void check_backward(Run& run) {
               derivative->size(), largest);
     keep_worst(worst, largest);
   }
-  run.metric("backward_worst", worst);
   run.check(worst <= 2e-3, "all derivatives are the slopes, to within 2e-3");
 }
 
@@ -587,7 +620,8 @@ int main(int argc, char** argv) {
 //! ## What a production engine does differently
 //!
 //! - On a GPU the products of a tile run on tensor cores, tiles arrive by asynchronous copies while the one before is
-//!   computed, and shared memory is swizzled to avoid bank conflicts: `kernels/cuda` has such a version.
+//!   computed, and shared memory is swizzled to avoid bank conflicts: `kernels/cuda` has such a version. (On this page
+//!   attention runs on the CPU; `--device` says where the rest of the model does.)
 //! - It reads keys and values through a block table (chapter 05), and takes sequences of all lengths in one call.
 //! - It chooses the number of split-KV parts from the lengths and the number of processors.
 //!

@@ -94,9 +94,9 @@ struct Sequence {
 
 /// Task 3. A second sequence with the same past. Nothing is copied: both refer to all
 /// blocks.
-inline Sequence fork(Blocks& blocks, const Sequence& parent) {
+inline Sequence branch(Blocks& blocks, const Sequence& parent) {
   // Your code here.
-  throw std::logic_error("exercise 05, task 3: fork is not written yet");
+  throw std::logic_error("exercise 05, task 3: branch is not written yet");
 }
 
 /// Task 3. Stores the next token of a sequence. Where another sequence refers to the last

@@ -249,11 +249,11 @@ TEST_CASE("append: a new block where the last one is full", "[task3][1pt]") {
   CHECK(same(blocks.read(s), Floats{1, 2, 3, -1, -2, -3}));
 }
 
-TEST_CASE("fork: nothing is copied, all is counted", "[task3][1pt]") {
+TEST_CASE("branch: nothing is copied, all is counted", "[task3][1pt]") {
   INFO("hint: share every block of the table, the full ones too");
   SuppliedBlocks blocks(3);
   const Sequence a = written(blocks, 3);
-  const Sequence b = exercise::fork(blocks, a);
+  const Sequence b = exercise::branch(blocks, a);
   CHECK(b.table == a.table);
   CHECK(b.length == 3);
   CHECK(blocks.copies == 0);

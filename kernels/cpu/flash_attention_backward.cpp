@@ -39,7 +39,7 @@ void reference::flash_attention_backward(
     HostView<const float, 3> v, const RaggedBatch<Space::host>& batch, float scale,
     AttentionMask mask) {
   check_backward({dq, dk, dv, dout, q, k, v, scale}, batch);
-  const auto [n_tokens, n_heads, head_dim] = q.shape;
+  const std::int64_t n_heads = q.shape[1], head_dim = q.shape[2];
   const std::int64_t n_kv_heads = k.shape[1], heads = n_heads / n_kv_heads;
   const auto dot = [&](const float* a, const float* b) {
     double sum = 0;

@@ -33,7 +33,7 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
   double worst = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double d = std::abs(double(a[i]) - double(b[i]));
-    if (!(d <= worst)) worst = d;  // a NaN stays
+    if (std::isnan(d) || d > worst) worst = d;  // a NaN stays
   }
   return worst;
 }

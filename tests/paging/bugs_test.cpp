@@ -264,7 +264,8 @@ TEST_CASE("vllm-ascend#15990 (20): the free queue stays whole whatever is revive
   CHECK(free.empty());
 }
 
-TEST_CASE("a truncated block that was shared is not found once its last owner writes to it") {
+TEST_CASE(
+    "a truncated block that was shared is not found once its last owner writes to it") {
   BlockManager m(small());
   const auto a = open_stored(m, tokens_from(0, 8));
   const auto b = m.fork(a);

@@ -76,7 +76,7 @@ double worst_error(const std::vector<float>& y, const Exact& e) {
     const double error = std::abs(y[i] - e.y[i]);
     if (error == 0) continue;
     const double relative = error / e.magnitude[i];
-    if (!(relative <= worst)) worst = relative;
+    if (std::isnan(relative) || relative > worst) worst = relative;
     if (std::isnan(worst)) break;
   }
   return worst;

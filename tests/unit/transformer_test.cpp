@@ -49,7 +49,7 @@ double worst_difference(const A& a, const B& b) {
   double worst = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double d = std::abs(double(a[i]) - double(b[i]));
-    if (!(d <= worst)) worst = d;
+    if (std::isnan(d) || d > worst) worst = d;
   }
   return worst;
 }

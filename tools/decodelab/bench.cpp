@@ -47,8 +47,8 @@ std::vector<int> parse_threads(const std::string& text) {
   return out;
 }
 
-/// The best of `repeat` runs: what is left of the others is the machine's own noise. A short
-/// run goes before them and does not count: it touches memory for the first time.
+/// The best of `repeat` runs: what is left of the others is the machine's own noise. A
+/// short run goes before them and does not count: it touches memory for the first time.
 Row measure(Transformer& transformer, const Workload& w, int threads) {
   set_n_threads(threads);
   const auto cache = make_contiguous_cache(transformer, w.batch, w.prefill + w.decode);

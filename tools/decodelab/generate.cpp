@@ -48,7 +48,8 @@ void add_options(cxxopts::Options& options) {
       ("json",
        "print one JSON object instead of text: {prompt_ids, ids, text, finish_reason, "
        "ttft_ms, tpot_ms, prefill_tokens_per_s, decode_tokens_per_s, device, activations}; "
-       "with --samples or --beams {prompt_ids, answers: [{ids, text, finish_reason, and of beams "
+       "with --samples or --beams {prompt_ids, answers: [{ids, text, finish_reason, and of "
+       "beams "
        "log_probability, score}], device, activations}");
 }
 

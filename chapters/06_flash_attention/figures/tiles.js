@@ -29,11 +29,9 @@ lab.figure("tiles", {
     pen.text({ x: right, y: 136, class: "strong" }, "tiles loaded");
     pen.text({ x: right, y: 160 }, `by this block so far: ${now} of ${at.block}`);
     pen.text({ x: right, y: 182 }, `by all blocks: ${n * (n + 1) / 2} of ${n * n}`);
-    const last = counted.x.length - 1;
-    pen.text({ x: right, y: 220, class: "faint" },
-             `counted by the run: ${counted.lines["counted"][0].toPrecision(3)} MB with ${counted.x[0]} numbers,`);
-    pen.text({ x: right, y: 238, class: "faint" },
-             `${counted.lines["counted"][last].toPrecision(3)} MB with ${counted.x[last]}`);
+    const last = counted.x.length - 1, moved = counted.lines["counted"];
+    pen.text({ x: right, y: 220, class: "faint" }, `the run: ${moved[0].toPrecision(3)} MB if M = ${counted.x[0]},`);
+    pen.text({ x: right, y: 238, class: "faint" }, `${moved[last].toPrecision(3)} MB if M = ${counted.x[last]}`);
     return `Block ${at.block} loads ${at.block} of ${n} tiles, since its queries see no later key. ` +
            `It is at tile ${now}; "m" marks the tiles on the diagonal, which need a mask.`;
   },

@@ -117,12 +117,12 @@ struct Sequence {
 
 /// Task 3. A second sequence with the same past. Nothing is copied: both refer to all
 /// blocks.
-inline Sequence fork(Blocks& blocks, const Sequence& parent) {
+inline Sequence branch(Blocks& blocks, const Sequence& parent) {
   // BEGIN SOLUTION
   for (const Block block : parent.table) blocks.share(block);
   return parent;
   // SKELETON
-  // throw std::logic_error("exercise 05, task 3: fork is not written yet");
+  // throw std::logic_error("exercise 05, task 3: branch is not written yet");
   // END SOLUTION
 }
 
