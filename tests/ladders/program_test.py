@@ -6,6 +6,7 @@ import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "ladders.md"
 RECORD = ROOT / "docs" / "measurements" / "ladders.json"
 PROGRAM = None
 
@@ -20,6 +21,19 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(json.loads(done.stdout), json.loads(RECORD.read_text()),
                          f"run: {PROGRAM} --json {RECORD.relative_to(ROOT)}")
+
+    def test_the_page_on_attention_is_current(self):
+        width, room = 64, 3 * 32 * 64       # head_dim; numbers in the tiles of 2_online.cu
+        for tokens in (128, 256, 512):
+            done = ladders("attention", "--size", f"{tokens},{tokens},{width}", "--json", "-")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            naive, online = (32 * sum(rung["counted"][kind]["sectors"]
+                                      for kind in ("global_load", "global_store"))
+                             for rung in json.loads(done.stdout)["ladders"][0]["rungs"][:2])
+            row = (naive, 4 * 5 * tokens**2, 4 * (tokens * width + tokens**2), online,
+                   4 * tokens**2 * width**2 / room)
+            line = f"| {tokens} | " + " | ".join(f"{n / 1024:,.0f}" for n in row) + " |"
+            self.assertIn(line, PAGE.read_text().splitlines())
 
     def test_table(self):
         done = ladders("gemv", "--size", "1,128,512")

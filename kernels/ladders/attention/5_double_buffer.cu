@@ -13,7 +13,8 @@ __device__ void start_load(Tile<true>& to, const __half* rows, int first, int en
   }
 }
 
-__global__ void __launch_bounds__(kThreads)
+// 3 blocks of an SM: for the 4 that shared memory has room for, registers would spill.
+__global__ void __launch_bounds__(kThreads, 3)
     double_buffer(float* y, const __half* q, const __half* k, const __half* v, int T,
                   int N) {
   __shared__ __align__(16) Tile<true> qs, ks[2], vs[2];
