@@ -85,7 +85,7 @@ struct DecodeTile {
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
       const int key = first + u * kGroups + group;
-      const KV* row = key < end ? rows[key] : nullptr;
+      const KV* row = rows[min(key, end - 1)];  // a select of null would spill on sm_80
 #pragma unroll
       for (int j = 0; j < kVectors; ++j) {
         const int d = dim(part, j * kPerVector<KV>);
@@ -194,11 +194,9 @@ __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
   const KvRows<KV> values(v, batch, shape, sequence, kv_head);
 
   float fragment[kRows][8];  // of the queries, then of the mixed values
-  int last[kRows];
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     const int row = first_row + min(r, n_rows - 1);
-    last[r] = min(sequence.last_key(row), end - 1);
     const float* source = q + sequence.vector_of(kv_head, row) * shape.head_dim;
 #pragma unroll
     for (int e = 0; e < 8; e += 4) {
@@ -215,6 +213,10 @@ __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
   // The values are on their way while the scores become weights.
   uint4 raw[Tile::kUnroll][Tile::kVectors];
   Tile::load(raw, values, first, end, shape.head_dim);
+  int last[kRows];
+#pragma unroll
+  for (int r = 0; r < kRows; ++r)
+    last[r] = min(sequence.last_key(first_row + min(r, n_rows - 1)), end - 1);
 
   const int my_key = first + part * Tile::kGroups + lane / kLanes;
 #pragma unroll

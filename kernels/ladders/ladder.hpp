@@ -15,7 +15,8 @@
 namespace lab::ladders {
 
 /// The extents of a problem. gemm and gemv: y (T, N) = x (T, K) w (N, K)^T; rms_norm and
-/// softmax: rows T of length K, and N = 1.
+/// softmax: rows T of length K, and N = 1; attention: T queries, the last of N positions,
+/// with head_dim K.
 struct Size {
   std::int64_t T = 1, N = 1, K = 1;
 };
@@ -23,13 +24,17 @@ struct Size {
 /// What a rung computes from. x16, w16, x8 and w8 are the same numbers as x and w in fewer
 /// bits, exactly: the numbers of gemm and gemv are small multiples of kUnit.
 struct Operands {
-  DeviceView<float, 2> y;               // (T, N), or (T, K) where N = 1
+  DeviceView<float, 2> y;               // (T, N), or (T, K): see Operation
   DeviceView<const float, 2> x;         // (T, K)
   DeviceView<const float, 2> w;         // (N, K)
   DeviceView<const Half, 2> x16;        // (T, K)
   DeviceView<const Half, 2> w16;        // (N, K)
   DeviceView<const std::int8_t, 2> x8;  // (T, K), in units of kUnit
   DeviceView<const std::int8_t, 2> w8;  // (N, K), in units of kUnit
+  // Of attention alone: x is q, w is k; x16, w16 and v16 are the same numbers.
+  DeviceView<const float, 2> v;   // (N, K)
+  DeviceView<const Half, 2> v16;  // (N, K)
+  DeviceView<float, 2> scores;    // (T, N): room for whoever writes them down
 };
 inline constexpr float kUnit = 0.125f;
 inline constexpr float kEps = 1e-5f;  ///< of rms_norm
@@ -61,10 +66,12 @@ struct Rung {
   std::int64_t multiple_n = 1, multiple_k = 1;  ///< N and K must be multiples of these
   std::int64_t longest = 0;                     ///< the largest K; 0: any
   std::int64_t bytes = 4;  ///< of an element of x and w in the format that it reads
+  /// Of a result, where sums are not exact: relative, see Problem::check.
+  double tolerance = 1e-5;
 };
 
 /// What is computed: see Ladder::formula.
-enum class Operation { multiply, rms_norm, softmax };
+enum class Operation { multiply, rms_norm, softmax, attention };
 
 /// An operation and its rungs.
 struct Ladder {

@@ -17,7 +17,7 @@ constexpr const char* kAbout =
     "Climbs the kernel ladders: runs every rung, compares it with the definition, and "
     "prints\n"
     "what its warps ask of the memory system (emulated) or how fast it is (on a GPU).\n"
-    "Ladders: gemm, rms_norm, softmax, gemv; all of them where none is named.\n"
+    "Ladders: gemm, rms_norm, softmax, gemv, attention; all of them where none is named.\n"
     "Exit code 1 if a rung is wrong or, emulated, its traffic is not as predicted;\n"
     "2: the command line is wrong; 77: there is no GPU.\n";
 
@@ -66,8 +66,8 @@ std::vector<Ladder> chosen(std::vector<Ladder> all, const std::vector<std::strin
     if (std::none_of(all.begin(), all.end(),
                      [&](const Ladder& l) { return l.name == name; }))
       throw UsageError(
-          fmt::format("there is no ladder '{}'; there are gemm, rms_norm, softmax "
-                      "and gemv",
+          fmt::format("there is no ladder '{}'; there are gemm, rms_norm, softmax, "
+                      "gemv and attention",
                       name));
   if (!names.empty())
     std::erase_if(all, [&](const Ladder& l) {
@@ -79,7 +79,8 @@ std::vector<Ladder> chosen(std::vector<Ladder> all, const std::vector<std::strin
 Size size_of(const cxxopts::ParseResult& given, const Ladder& ladder, bool on_gpu) {
   if (given.count("size") == 0) return on_gpu ? ladder.timed : ladder.counted;
   const auto extents = given["size"].as<std::vector<std::int64_t>>();
-  const bool rows = ladder.operation != Operation::multiply;
+  const bool rows =
+      ladder.operation == Operation::rms_norm || ladder.operation == Operation::softmax;
   if (extents.size() != 3 || (rows && extents[1] != 1))
     throw UsageError(fmt::format("--size of {} needs T,{},K, as in --size {},{},{}",
                                  ladder.name, rows ? "1" : "N", ladder.counted.T,

@@ -61,6 +61,21 @@ TEST_CASE("softmax is right for sizes that fit no block") {
                       {{1, 1, 1}, {3, 1, 31}, {33, 1, 257}, {2, 1, 8192}, {2, 1, 9001}});
 }
 
+TEST_CASE("attention is right for sizes that fit no tile") {
+  // queries that are all positions, the last of them, and one: a decode step
+  every_rung_is_right("attention", {{1, 1, 64},
+                                    {3, 3, 64},
+                                    {33, 33, 64},
+                                    {65, 65, 64},
+                                    {7, 100, 64},
+                                    {64, 130, 64},
+                                    {1, 200, 64}});
+  const Rung& naive = ladder("attention").rungs[0];  // the only one of any head_dim
+  Problem problem(kSimt, Operation::attention, {5, 9, 7});
+  problem.run(naive);
+  CHECK(problem.check() == "");
+}
+
 TEST_CASE("rungs do not depend on the order of a block's threads") {
   const Restore restore;
   for (const auto order :
@@ -70,6 +85,7 @@ TEST_CASE("rungs do not depend on the order of a block's threads") {
     every_rung_is_right("gemv", {{1, 33, 512}});
     every_rung_is_right("rms_norm", {{2, 1, 1000}});
     every_rung_is_right("softmax", {{2, 1, 1000}});
+    every_rung_is_right("attention", {{70, 140, 64}});
   }
 }
 
@@ -102,7 +118,9 @@ TEST_CASE("the traffic of every rung is as predicted", "[trace]") {
   const Bench bench{.gpu = kSimt, .count = count_on_simt};
   for (const Ladder& l : simt::all_ladders()) {
     // another multiple of the tile than the one on the page
-    const Size s{l.tile.T == 1 ? 1 : l.tile.T, l.tile.N, 2 * l.tile.K};
+    const Size s = l.operation == Operation::attention
+                       ? Size{2 * l.tile.T, 3 * l.tile.N, l.tile.K}
+                       : Size{l.tile.T, l.tile.N, 2 * l.tile.K};
     const Record record = climb(bench, l, s);
     REQUIRE(record.whole_tiles);
     for (const Result& r : record.rungs) {
@@ -138,6 +156,30 @@ TEST_CASE("each idea changes what it says it changes") {
   CHECK(traffic("gemv", 3).global_load.units * 5 ==
         traffic("gemv", 4).global_load.units * 8);
   CHECK(traffic("gemv", 4).global_load.units == 4 * traffic("gemv", 6).global_load.units);
+  CHECK(traffic("attention", 3).shared_load.units ==
+        8 * traffic("attention", 4).shared_load.units);
+  CHECK(traffic("attention", 4) == traffic("attention", 5));
+}
+
+TEST_CASE("scores that stay on the chip cost no bytes") {
+  // From 8192 to 16384 tokens, one head: what grows with T N, and how fast.
+  const Ladder& l = ladder("attention");
+  const auto bytes = [&](std::size_t rung, std::int64_t T) {
+    const Traffic t = l.rungs.at(rung - 1).predict({T, T, 64});
+    return double(kSectorBytes * (t.global_load.units + t.global_store.units));
+  };
+  for (const std::int64_t T : {8192, 16384}) {
+    // The scores alone, written twice and read three times, against all of the next rung.
+    const double scores = 5 * 4.0 * double(T) * double(T);
+    CHECK(bytes(1, T) > scores);
+    // arXiv:2205.14135, theorem 2: T N K^2 / M numbers; 6 of it, of which the mask leaves
+    // half and half a tile a row; q and y besides.
+    const double M = 3 * 32 * 64, order = double(T) * double(T) * 64 * 64 / M;
+    CHECK(bytes(2, T) ==
+          Approx(4 * (3 * order * (1 + 32.0 / double(T)) + 2.0 * double(T) * 64)));
+    CHECK(scores > 2 * bytes(2, T));
+    CHECK(bytes(3, T) < bytes(2, T) / 3.9);
+  }
 }
 
 TEST_CASE("the harness finds what is wrong") {
@@ -167,6 +209,9 @@ TEST_CASE("sizes that cannot be are refused in one sentence") {
   CHECK_THROWS_WITH(
       Problem(kSimt, l.operation, {0, 1, 1}),
       "a problem of T = 0, N = 1, K = 1 was asked for; all must be at least 1");
+  CHECK_THROWS_WITH(Problem(kSimt, Operation::attention, {5, 4, 64}),
+                    "attention of T = 5 queries over N = 4 positions was asked for; the "
+                    "queries are the last positions, so N must be at least T");
   Problem problem(kSimt, l.operation, {4, 4, 6});
   CHECK_THROWS_WITH(problem.run(l.rungs[5]),
                     "gemm/6_vectorised.cu needs K to be a multiple of 4, and it is 6");

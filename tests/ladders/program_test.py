@@ -6,6 +6,7 @@ import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "ladders.md"
 RECORD = ROOT / "docs" / "measurements" / "ladders.json"
 PROGRAM = None
 
@@ -20,6 +21,19 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(json.loads(done.stdout), json.loads(RECORD.read_text()),
                          f"run: {PROGRAM} --json {RECORD.relative_to(ROOT)}")
+
+    def test_the_page_on_attention_is_current(self):
+        width, room = 64, 3 * 32 * 64       # head_dim; numbers in the tiles of 2_online.cu
+        for tokens in (128, 256, 512):
+            done = ladders("attention", "--size", f"{tokens},{tokens},{width}", "--json", "-")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            naive, online = (32 * sum(rung["counted"][kind]["sectors"]
+                                      for kind in ("global_load", "global_store"))
+                             for rung in json.loads(done.stdout)["ladders"][0]["rungs"][:2])
+            row = (naive, 4 * 5 * tokens**2, 4 * (tokens * width + tokens**2), online,
+                   4 * tokens**2 * width**2 / room)
+            line = f"| {tokens} | " + " | ".join(f"{n / 1024:,.0f}" for n in row) + " |"
+            self.assertIn(line, PAGE.read_text().splitlines())
 
     def test_table(self):
         done = ladders("gemv", "--size", "1,128,512")
@@ -37,6 +51,7 @@ class ProgramTest(unittest.TestCase):
                 (["nonsense"], 2, "there is no ladder 'nonsense'"),
                 (["gemm", "--size", "3,5"], 2, "--size of gemm needs T,N,K"),
                 (["softmax", "--size", "3,5,8"], 2, "--size of softmax needs T,1,K"),
+                (["attention", "--size", "5,4,64"], 1, "N must be at least T"),
                 (["gemm", "--size", "0,1,1"], 1, "must be at least 1"),
                 (["gemv", "--size", "1,2,16", "--json", "/no/such/folder/x"], 1, "cannot be written"),
                 (["--device", "tpu"], 2, "neither simt nor cuda"),

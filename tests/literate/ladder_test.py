@@ -143,7 +143,8 @@ class LadderTest(unittest.TestCase):
 
     def test_the_real_ladders(self):
         pages = dict(ladder.Ladders(ROOT).pages())
-        self.assertEqual(list(pages), ["ladder_gemm", "ladder_rms_norm", "ladder_softmax", "ladder_gemv"])
+        self.assertEqual(list(pages), ["ladder_gemm", "ladder_rms_norm", "ladder_softmax", "ladder_gemv",
+                                       "ladder_attention"])
         for text in pages.values():
             self.assertEqual(text.count("<b>Predict</b>"), text.count("<td>predicted</td>"))
         self.assertEqual(ladder.problems(ROOT), [])
