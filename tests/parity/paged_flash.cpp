@@ -48,7 +48,8 @@ void check(const PagedProblem<KV>& any) {
 
 }  // namespace
 
-LAB_PARITY(paged_flash, "tensor cores: prompts and decodes in blocks of any size") {
+LAB_PARITY(flash_attention,
+           "paged, tensor cores: prompts and decodes in blocks of any size") {
   const std::vector<PagedSequence> ragged = {{20, 50}, {1, 90}, {0, 9}, {5, 5}, {33, 70}};
   for (const std::int64_t block_size : kBlockSizes) {
     check(PagedProblem<Half>(ragged, 4, 2, 64, block_size));
@@ -59,7 +60,8 @@ LAB_PARITY(paged_flash, "tensor cores: prompts and decodes in blocks of any size
   }
 }
 
-LAB_PARITY(paged_flash, "CUDA cores: f32 and other sizes of head, in blocks of any size") {
+LAB_PARITY(flash_attention,
+           "paged, CUDA cores: f32 and other sizes of head, in blocks of any size") {
   const std::vector<PagedSequence> ragged = {{20, 50}, {1, 90}, {0, 9}, {5, 5}};
   for (const std::int64_t block_size : kBlockSizes) {
     check(PagedProblem<float>(ragged, 4, 2, 64, block_size));
@@ -70,7 +72,8 @@ LAB_PARITY(paged_flash, "CUDA cores: f32 and other sizes of head, in blocks of a
   }
 }
 
-LAB_PARITY(paged_flash, "few queries: keys in blocks are split, and the parts merged") {
+LAB_PARITY(flash_attention,
+           "paged, few queries: keys in blocks are split, and the parts merged") {
   const std::vector<PagedSequence> few = {{1, 513}, {4, 600}, {0, 9}, {2, 2}, {3, 1025}};
   for (const std::int64_t block_size : kBlockSizes) {
     check(PagedProblem<Half>(few, 4, 1, 64, block_size));
@@ -80,12 +83,13 @@ LAB_PARITY(paged_flash, "few queries: keys in blocks are split, and the parts me
   }
 }
 
-LAB_PARITY(paged_flash, "sequences may share blocks") {
+LAB_PARITY(flash_attention, "paged, sequences may share blocks") {
   check(sharing_blocks<Half>(64));
   check(sharing_blocks<float>(40));
 }
 
-LAB_PARITY(paged_flash, "the order of the blocks and unused capacity change no bit") {
+LAB_PARITY(flash_attention,
+           "paged, the order of the blocks and unused capacity change no bit") {
   // Equal but for where blocks lie, and for 60 more entries in each table: more splits,
   // too.
   const PagedProblem<Half> a({{2, 700}, {4, 30}}, 2, 1, 64, 16);
@@ -107,7 +111,7 @@ LAB_PARITY(paged_flash, "the order of the blocks and unused capacity change no b
   REQUIRE(result(a, AttentionMask::causal) == result(b, AttentionMask::causal));
 }
 
-LAB_PARITY(paged_flash, "says what it cannot do") {
+LAB_PARITY(flash_attention, "paged, says what it cannot do") {
   const PagedProblem<float> p({{1, 4}}, 2, 1, 20, 4);
   CHECK(message_of([&] { result(p, AttentionMask::causal); }) ==
         "flash_attention: head_dim is 20, but on a GPU it must be a multiple of 8, at most "
