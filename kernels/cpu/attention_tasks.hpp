@@ -9,6 +9,7 @@
 
 #include "lab/core/buffer.hpp"
 #include "lab/core/parallel.hpp"
+#include "lab/kernels/paged_attention.hpp"
 #include "ranges.hpp"
 #include "simd/table.hpp"
 
@@ -30,6 +31,28 @@ float* scratch(std::int64_t floats) {
   const std::size_t bytes = std::size_t(floats) * sizeof(float);
   if (buffer.size() < bytes) buffer = Buffer(bytes);
   return buffer.as<float>();
+}
+
+/// Sequence b of a paged batch, whose first, end and group are still to be set.
+template <class KV>
+AttentionTask<KV> paged_sequence(HostView<float, 3> out, HostView<const float, 3> q,
+                                 HostView<const KV, 4> k, HostView<const KV, 4> v,
+                                 const PagedBatch<Space::host>& batch, std::int64_t b,
+                                 float scale) {
+  const std::int64_t begin = batch.query_starts[b];
+  const std::int64_t first = begin * q.shape[1] * q.shape[2];
+  return {.out = out.data + first,
+          .q = q.data + first,
+          .k = k.data,
+          .v = v.data,
+          .n_tokens = batch.query_starts[b + 1] - begin,
+          .n_heads = q.shape[1],
+          .head_dim = q.shape[2],
+          .kv_len = batch.kv_lens[b],
+          .n_kv_heads = k.shape[2],
+          .scale = scale,
+          .block_table = batch.block_tables[b].data,
+          .block_size = k.shape[1]};
 }
 
 /// All chunks of a task's keys, one after the other.

@@ -126,47 +126,46 @@ void check_attention(Extents<3> out, Extents<3> q, Extents<3> k, Extents<3> v) {
 
 void check_paged_attention(Extents<3> out, Extents<3> q, Extents<4> k, Extents<4> v,
                            Extents<1> query_starts, Extents<1> kv_lens,
-                           Extents<2> block_tables) {
-  same_shape("paged_attention", kQuery, "out", out, "q", q);
-  same_shape("paged_attention", kBlocks, "k", k, "v", v);
-  LAB_CHECK(k[3] == q[2],
-            "paged_attention: k is {} but q is {}; give both the same head_dim",
+                           Extents<2> block_tables, const char* op) {
+  same_shape(op, kQuery, "out", out, "q", q);
+  same_shape(op, kBlocks, "k", k, "v", v);
+  LAB_CHECK(k[3] == q[2], "{}: k is {} but q is {}; give both the same head_dim", op,
             described(kBlocks, k), described(kQuery, q));
   LAB_CHECK(k[2] >= 1 && q[1] % k[2] == 0,
-            "paged_attention: k is {} but q is {}; n_heads must be a multiple of "
+            "{}: k is {} but q is {}; n_heads must be a multiple of "
             "n_kv_heads",
-            described(kBlocks, k), described(kQuery, q));
-  LAB_CHECK(k[1] >= 1, "paged_attention: k is {}; a block has at least one row",
+            op, described(kBlocks, k), described(kQuery, q));
+  LAB_CHECK(k[1] >= 1, "{}: k is {}; a block has at least one row", op,
             described(kBlocks, k));
   LAB_CHECK(query_starts[0] == kv_lens[0] + 1 && block_tables[0] == kv_lens[0],
-            "paged_attention: {} lengths, {} query starts and {} block tables; B sequences "
+            "{}: {} lengths, {} query starts and {} block tables; B sequences "
             "have B, B + 1 and B",
-            kv_lens[0], query_starts[0], block_tables[0]);
+            op, kv_lens[0], query_starts[0], block_tables[0]);
 }
 
 void check_paged_batch(const PagedBatch<Space::host>& batch, std::int64_t n_tokens,
-                       std::int64_t n_blocks, std::int64_t block_size) {
+                       std::int64_t n_blocks, std::int64_t block_size, const char* op) {
   const std::int64_t B = batch.kv_lens.shape[0], M = batch.block_tables.shape[1];
   LAB_CHECK(batch.query_starts[0] == 0,
-            "paged_attention: the first sequence starts at row {}; it must start at 0",
+            "{}: the first sequence starts at row {}; it must start at 0", op,
             batch.query_starts[0]);
   for (std::int64_t b = 0; b < B; ++b) {
     const std::int64_t begin = batch.query_starts[b], end = batch.query_starts[b + 1];
     LAB_CHECK(begin <= end && end <= n_tokens,
-              "paged_attention: sequence {} has rows {} to {} of {}; starts must rise and "
+              "{}: sequence {} has rows {} to {} of {}; starts must rise and "
               "stay within the batch",
-              b, begin, end, n_tokens);
+              op, b, begin, end, n_tokens);
     if (begin == end) continue;
     const std::int64_t kv_len = batch.kv_lens[b];
     LAB_CHECK(kv_len >= end - begin && kv_len <= M * block_size,
-              "paged_attention: sequence {} has {} positions; it needs at least its {} "
+              "{}: sequence {} has {} positions; it needs at least its {} "
               "queries, and {} blocks of {} hold no more than {}",
-              b, kv_len, end - begin, M, block_size, M * block_size);
+              op, b, kv_len, end - begin, M, block_size, M * block_size);
     for (std::int64_t i = 0; i * block_size < kv_len; ++i)
       LAB_CHECK(batch.block_tables[b][i] >= 0 && batch.block_tables[b][i] < n_blocks,
-                "paged_attention: block {} of sequence {} is number {}; there are blocks 0 "
+                "{}: block {} of sequence {} is number {}; there are blocks 0 "
                 "to {}",
-                i, b, batch.block_tables[b][i], n_blocks - 1);
+                op, i, b, batch.block_tables[b][i], n_blocks - 1);
   }
 }
 
@@ -186,6 +185,18 @@ void check_flash_attention(Extents<3> out, Extents<2> lse, Extents<3> q, Extents
       "flash_attention: query_starts has {} elements and key_starts {}; give both one "
       "more than there are sequences",
       query_starts[0], key_starts[0]);
+}
+
+void check_flash_attention(Extents<3> out, Extents<2> lse, Extents<3> q, Extents<4> k,
+                           Extents<4> v, Extents<1> query_starts, Extents<1> kv_lens,
+                           Extents<2> block_tables) {
+  check_paged_attention(out, q, k, v, query_starts, kv_lens, block_tables,
+                        "flash_attention");
+  LAB_CHECK(lse[0] == q[0] && lse[1] == q[1],
+            "flash_attention: lse is (n_tokens={}, n_heads={}) but q is {}", lse[0], lse[1],
+            described(kQuery, q));
+  LAB_CHECK(q[2] >= 1, "flash_attention: q is {}; give it a head_dim of at least 1",
+            described(kQuery, q));
 }
 
 namespace {

@@ -114,6 +114,39 @@ PartialAttention flash_unmasked(const AttentionTask<KV>& task) {
   return whole;
 }
 
+/// The tasks of a call, in one parallel region.
+template <class KV>
+class FlashTasks {
+ public:
+  /// All rows of a sequence, whose queries each see at least one key.
+  void add(AttentionTask<KV> all, float* lse, bool causal) {
+    work_ += attention_work(all) * double(all.n_kv_heads);
+    const std::int64_t per_task = AttentionSplit(all).per_task;
+    for (all.first = 0; all.first < all.n_tokens; all.first = all.end) {
+      all.end = std::min(all.n_tokens, all.first + per_task);
+      for (all.group = 0; all.group < all.n_kv_heads; ++all.group)
+        tasks_.push_back({all, lse, causal});
+    }
+  }
+  void run() const {
+    if (tasks_.empty()) return;
+    const auto each =
+        std::max<std::int64_t>(1, std::int64_t(work_ / double(tasks_.size())));
+    parallel_for(std::ssize(tasks_), std::max<std::int64_t>(1, kElementsPerTask / each),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t i = begin; i < end; ++i) {
+                     const FlashTask<KV>& task = tasks_[std::size_t(i)];
+                     store_lse(task, task.causal ? flash_chunks(task.rows)
+                                                 : flash_unmasked(task.rows));
+                   }
+                 });
+  }
+
+ private:
+  std::vector<FlashTask<KV>> tasks_;
+  double work_ = 0;
+};
+
 }  // namespace
 
 template <class KV>
@@ -125,8 +158,7 @@ void flash_attention(HostView<float, 3> out, HostView<float, 2> lse,
   check_ragged_batch(batch, q.shape[0], k.shape[0]);
   const auto [unused, n_heads, head_dim] = q.shape;
   const std::int64_t n_kv_heads = k.shape[1], width = n_heads * head_dim;
-  std::vector<FlashTask<KV>> tasks;
-  double work = 0;
+  FlashTasks<KV> tasks;
   for (std::int64_t b = 0; b + 1 < batch.query_starts.shape[0]; ++b) {
     const RaggedSequence one(batch, b, mask);
     // The first queries see nothing if there are more of them than keys.
@@ -136,34 +168,36 @@ void flash_attention(HostView<float, 3> out, HostView<float, 2> lse,
     std::fill_n(out.data + one.first_query * width, blind * width, 0.0f);
     std::fill_n(lse.data + one.first_query * n_heads, blind * n_heads, -INFINITY);
     if (n_tokens == 0) continue;
-    AttentionTask<KV> all{out.data + first * width,
-                          q.data + first * width,
-                          k.data + one.first_key * n_kv_heads * head_dim,
-                          v.data + one.first_key * n_kv_heads * head_dim,
-                          n_tokens,
-                          n_heads,
-                          head_dim,
-                          one.n_keys,
-                          n_kv_heads,
-                          scale};
-    work += attention_work(all) * double(n_kv_heads);
-    const std::int64_t per_task = AttentionSplit(all).per_task;
-    for (all.first = 0; all.first < n_tokens; all.first = all.end) {
-      all.end = std::min(n_tokens, all.first + per_task);
-      for (all.group = 0; all.group < n_kv_heads; ++all.group)
-        tasks.push_back({all, lse.data + first * n_heads, one.causal});
-    }
+    tasks.add({.out = out.data + first * width,
+               .q = q.data + first * width,
+               .k = k.data + one.first_key * n_kv_heads * head_dim,
+               .v = v.data + one.first_key * n_kv_heads * head_dim,
+               .n_tokens = n_tokens,
+               .n_heads = n_heads,
+               .head_dim = head_dim,
+               .kv_len = one.n_keys,
+               .n_kv_heads = n_kv_heads,
+               .scale = scale},
+              lse.data + first * n_heads, one.causal);
   }
-  if (tasks.empty()) return;
-  const auto each = std::max<std::int64_t>(1, std::int64_t(work / double(tasks.size())));
-  parallel_for(std::ssize(tasks), std::max<std::int64_t>(1, kElementsPerTask / each),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t i = begin; i < end; ++i) {
-                   const FlashTask<KV>& task = tasks[std::size_t(i)];
-                   store_lse(task, task.causal ? flash_chunks(task.rows)
-                                               : flash_unmasked(task.rows));
-                 }
-               });
+  tasks.run();
+}
+
+template <class KV>
+void flash_attention(HostView<float, 3> out, HostView<float, 2> lse,
+                     HostView<const float, 3> q, HostView<const KV, 4> k,
+                     HostView<const KV, 4> v, const PagedBatch<Space::host>& batch,
+                     float scale, AttentionMask mask) {
+  check_flash_attention(out.shape, lse.shape, q.shape, k.shape, v.shape, batch);
+  check_paged_batch(batch, q.shape[0], k.shape[0], k.shape[1], "flash_attention");
+  FlashTasks<KV> tasks;
+  for (std::int64_t b = 0; b < batch.kv_lens.shape[0]; ++b) {
+    const std::int64_t begin = batch.query_starts[b], end = batch.query_starts[b + 1];
+    if (begin == end) continue;
+    tasks.add(paged_sequence(out, q, k, v, batch, b, scale), lse.data + begin * q.shape[1],
+              mask == AttentionMask::causal);
+  }
+  tasks.run();
 }
 
 // [region merge]
@@ -192,14 +226,18 @@ void merge_attention_states(HostView<float, 3> out_a, HostView<float, 2> lse_a,
 }
 // [endregion]
 
-#define LAB_INSTANTIATE(KV)                                                          \
-  template void flash_attention<KV>(                                                 \
-      HostView<float, 3>, HostView<float, 2>, HostView<const float, 3>,              \
-      HostView<const KV, 3>, HostView<const KV, 3>, const RaggedBatch<Space::host>&, \
-      float, AttentionMask);                                                         \
-  template void reference::flash_attention<KV>(                                      \
-      HostView<float, 3>, HostView<float, 2>, HostView<const float, 3>,              \
-      HostView<const KV, 3>, HostView<const KV, 3>, const RaggedBatch<Space::host>&, \
+#define LAB_INSTANTIATE(KV)                                                                \
+  template void flash_attention<KV>(                                                       \
+      HostView<float, 3>, HostView<float, 2>, HostView<const float, 3>,                    \
+      HostView<const KV, 3>, HostView<const KV, 3>, const RaggedBatch<Space::host>&,       \
+      float, AttentionMask);                                                               \
+  template void flash_attention<KV>(HostView<float, 3>, HostView<float, 2>,                \
+                                    HostView<const float, 3>, HostView<const KV, 4>,       \
+                                    HostView<const KV, 4>, const PagedBatch<Space::host>&, \
+                                    float, AttentionMask);                                 \
+  template void reference::flash_attention<KV>(                                            \
+      HostView<float, 3>, HostView<float, 2>, HostView<const float, 3>,                    \
+      HostView<const KV, 3>, HostView<const KV, 3>, const RaggedBatch<Space::host>&,       \
       float, AttentionMask);
 LAB_INSTANTIATE(float)
 LAB_INSTANTIATE(Half)

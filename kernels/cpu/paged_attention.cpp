@@ -45,19 +45,7 @@ void paged_attention(HostView<float, 3> out, HostView<const float, 3> q,
   for (std::int64_t b = 0; b < batch.kv_lens.shape[0]; ++b) {
     const std::int64_t begin = batch.query_starts[b], end = batch.query_starts[b + 1];
     if (begin == end) continue;
-    const std::int64_t first = begin * q.shape[1] * q.shape[2];
-    sequences.push_back({.out = out.data + first,
-                         .q = q.data + first,
-                         .k = k.data,
-                         .v = v.data,
-                         .n_tokens = end - begin,
-                         .n_heads = q.shape[1],
-                         .head_dim = q.shape[2],
-                         .kv_len = batch.kv_lens[b],
-                         .n_kv_heads = k.shape[2],
-                         .scale = scale,
-                         .block_table = batch.block_tables[b].data,
-                         .block_size = k.shape[1]});
+    sequences.push_back(paged_sequence(out, q, k, v, batch, b, scale));
   }
   attend_all<KV>(sequences);
 }

@@ -61,6 +61,10 @@ struct AttentionProblem {
 
 /// @throws Error unless the kernels take heads of this size
 void check_gpu_heads(const char* op, std::int64_t head_dim);
+/// @return positions that max_blocks blocks hold
+/// @throws Error if they are more than 2^30
+std::int64_t check_gpu_capacity(const char* op, std::int64_t max_blocks,
+                                std::int64_t block_size);
 
 /// Launches the kernels that the sequences' numbers of queries ask for.
 template <class KV>

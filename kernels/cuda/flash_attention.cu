@@ -64,6 +64,31 @@ void attend(const FlashArguments<KV>& a, Stream stream) {
     tiled<256, 2, 16>(a, stream);
 }
 
+/// Launches the kernels of a call whose splits are not decided yet.
+template <class KV>
+void run_flash(FlashArguments<KV> a, Stream stream) {
+  const std::int64_t max_keys = a.shape.capacity, n_sequences = a.batch.n_sequences;
+  const bool few = a.shape.max_queries <= kDecodeTokens && max_keys > kSplitKeys;
+  // Sequences and splits share an axis of the grid, which has 65,535 blocks.
+  const std::int64_t most_splits = 65535 / n_sequences > 1 ? 65535 / n_sequences : 1;
+  const std::int64_t least_keys = ceil_div(max_keys, most_splits);
+  a.split_keys = int(least_keys > kSplitKeys ? least_keys : kSplitKeys);
+  a.n_splits = few ? int(ceil_div(max_keys, a.split_keys)) : 1;
+  const std::int64_t vectors = std::int64_t(a.n_tokens) * a.shape.n_heads;
+  const std::int64_t slots = few ? a.n_splits * vectors : 0;
+  const Scratch<float> parts(slots * a.shape.head_dim, stream), part_lse(slots, stream);
+  float *const out = a.out, *const lse = a.lse;
+  if (few) {
+    a.out = parts.data();
+    a.lse = part_lse.data();
+  }
+  attend(a, stream);
+  if (few)
+    launch(flash_merge, {dim3(unsigned(ceil_div(vectors, 4))), dim3(128), 0, stream}, out,
+           lse, parts.data(), part_lse.data(), a.batch.query_starts + n_sequences,
+           int(vectors), a.shape.n_heads, a.shape.head_dim, a.n_splits);
+}
+
 }  // namespace
 
 template <class KV>
@@ -74,45 +99,51 @@ void flash_attention(DeviceView<float, 3> out, DeviceView<float, 2> lse,
   check_flash_attention(out.shape, lse.shape, q.shape, k.shape, v.shape, batch);
   check_gpu_heads("flash_attention", q.shape[2]);
   if (out.size() == 0 || batch.max_queries == 0 || batch.query_starts.shape[0] < 2) return;
-  const bool few = batch.max_queries <= kDecodeTokens && batch.max_keys > kSplitKeys;
-  // Sequences and splits share an axis of the grid, which has 65,535 blocks.
-  const std::int64_t n_sequences = batch.query_starts.shape[0] - 1;
-  const std::int64_t most_splits = 65535 / n_sequences > 1 ? 65535 / n_sequences : 1;
-  const std::int64_t least_keys = ceil_div(batch.max_keys, most_splits);
-  const std::int64_t split_keys = least_keys > kSplitKeys ? least_keys : kSplitKeys;
-  FlashArguments<typename CudaType<KV>::type> a{
-      out.data,
-      lse.data,
-      q.data,
-      cuda_pointer(k),
-      cuda_pointer(v),
-      AttentionBatch{batch.query_starts.data, batch.key_starts.data, nullptr,
-                     int(batch.query_starts.shape[0] - 1), 0, Divisor(1)},
-      batch.key_starts.data,
-      AttentionShape{int(q.shape[1]), int(k.shape[1]), int(q.shape[2]), int(batch.max_keys),
-                     int(batch.max_queries)},
-      scale,
-      mask == AttentionMask::causal,
-      int(q.shape[0]),
-      few ? int(ceil_div(batch.max_keys, split_keys)) : 1,
-      int(split_keys)};
-  const std::int64_t vectors = lse.size(), slots = few ? a.n_splits * vectors : 0;
-  const Scratch<float> parts(slots * q.shape[2], stream), part_lse(slots, stream);
-  if (few) {
-    a.out = parts.data();
-    a.lse = part_lse.data();
-  }
-  attend(a, stream);
-  if (few)
-    launch(flash_merge, {dim3(unsigned(ceil_div(vectors, 4))), dim3(128), 0, stream},
-           out.data, lse.data, parts.data(), part_lse.data(), int(vectors),
-           a.shape.head_dim, a.n_splits);
+  run_flash(
+      FlashArguments<typename CudaType<KV>::type>{
+          out.data, lse.data, q.data, cuda_pointer(k), cuda_pointer(v),
+          AttentionBatch{batch.query_starts.data, batch.key_starts.data, nullptr,
+                         int(batch.query_starts.shape[0] - 1), 0, Divisor(1)},
+          batch.key_starts.data,
+          AttentionShape{int(q.shape[1]), int(k.shape[1]), int(q.shape[2]),
+                         int(batch.max_keys), int(batch.max_queries)},
+          scale, mask == AttentionMask::causal, int(q.shape[0])},
+      stream);
+}
+
+template <class KV>
+void flash_attention(DeviceView<float, 3> out, DeviceView<float, 2> lse,
+                     DeviceView<const float, 3> q, DeviceView<const KV, 4> k,
+                     DeviceView<const KV, 4> v, const PagedBatch<Space::device>& batch,
+                     float scale, AttentionMask mask, Stream stream) {
+  check_flash_attention(out.shape, lse.shape, q.shape, k.shape, v.shape, batch);
+  check_gpu_heads("flash_attention", q.shape[2]);
+  const std::int64_t n_sequences = batch.kv_lens.shape[0];
+  const std::int64_t capacity =
+      check_gpu_capacity("flash_attention", batch.block_tables.shape[1], k.shape[1]);
+  if (out.size() == 0 || n_sequences == 0 || batch.max_queries == 0 || capacity == 0)
+    return;
+  run_flash(
+      FlashArguments<typename CudaType<KV>::type>{
+          out.data, lse.data, q.data, cuda_pointer(k), cuda_pointer(v),
+          AttentionBatch{batch.query_starts.data, batch.kv_lens.data,
+                         batch.block_tables.data, int(n_sequences),
+                         int(batch.block_tables.shape[1]), Divisor(int(k.shape[1]))},
+          nullptr,
+          AttentionShape{int(q.shape[1]), int(k.shape[2]), int(q.shape[2]), int(capacity),
+                         int(batch.max_queries)},
+          scale, mask == AttentionMask::causal, int(q.shape[0])},
+      stream);
 }
 
 #define LAB_INSTANTIATE(KV)                                                                \
   template void flash_attention<KV>(                                                       \
       DeviceView<float, 3>, DeviceView<float, 2>, DeviceView<const float, 3>,              \
       DeviceView<const KV, 3>, DeviceView<const KV, 3>, const RaggedBatch<Space::device>&, \
+      float, AttentionMask, Stream);                                                       \
+  template void flash_attention<KV>(                                                       \
+      DeviceView<float, 3>, DeviceView<float, 2>, DeviceView<const float, 3>,              \
+      DeviceView<const KV, 4>, DeviceView<const KV, 4>, const PagedBatch<Space::device>&,  \
       float, AttentionMask, Stream);
 LAB_INSTANTIATE(float)
 LAB_INSTANTIATE(Half)

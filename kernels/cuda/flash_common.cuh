@@ -23,7 +23,7 @@ struct FlashArguments {
   AttentionShape shape;
   float scale;
   bool causal;
-  int n_tokens, n_splits, split_keys;
+  int n_tokens, n_splits = 1, split_keys = 0;
 };
 
 /// A sequence and the part of its keys that this block takes.
@@ -73,12 +73,14 @@ __device__ __forceinline__ float lse_of(float largest, float sum) {
 }  // namespace
 
 /// Merges the splits of each of the (T, H) vectors, a warp each, in the order of the keys.
+/// Those of tokens from *end_token on belong to no sequence, and nothing was computed.
 static __global__ void __launch_bounds__(128)
     flash_merge(float* __restrict__ out, float* __restrict__ lse,
                 const float* __restrict__ parts, const float* __restrict__ part_lse,
-                int n_vectors, int head_dim, int n_splits) {
+                const std::int32_t* __restrict__ end_token, int n_vectors, int n_heads,
+                int head_dim, int n_splits) {
   const int vector = int(blockIdx.x * 4 + threadIdx.x / 32), lane = threadIdx.x % 32;
-  if (vector >= n_vectors) return;
+  if (vector >= n_vectors || vector / n_heads >= *end_token) return;
   float largest = -INFINITY, sum = 0;
   for (int s = 0; s < n_splits; ++s)
     largest = fmaxf(largest, part_lse[std::int64_t(s) * n_vectors + vector]);

@@ -5,6 +5,14 @@
 
 namespace lab::LAB_GPU {
 
+std::int64_t check_gpu_capacity(const char* op, std::int64_t max_blocks,
+                                std::int64_t block_size) {
+  if (max_blocks * block_size > 1 << 30)
+    throw_error(std::string(op) + ": " + std::to_string(max_blocks) + " blocks of " +
+                std::to_string(block_size) + " positions; a sequence has at most 2^30");
+  return max_blocks * block_size;
+}
+
 template <class KV>
 void paged_attention(DeviceView<float, 3> out, DeviceView<const float, 3> q,
                      DeviceView<const KV, 4> k, DeviceView<const KV, 4> v,
@@ -13,10 +21,8 @@ void paged_attention(DeviceView<float, 3> out, DeviceView<const float, 3> q,
   check_gpu_heads("paged_attention", q.shape[2]);
   const std::int64_t n_sequences = batch.kv_lens.shape[0];
   const std::int64_t max_blocks = batch.block_tables.shape[1], block_size = k.shape[1];
-  const std::int64_t capacity = max_blocks * block_size;
-  if (capacity > 1 << 30)
-    throw_error("paged_attention: " + std::to_string(max_blocks) + " blocks of " +
-                std::to_string(block_size) + " positions; a sequence has at most 2^30");
+  const std::int64_t capacity =
+      check_gpu_capacity("paged_attention", max_blocks, block_size);
   if (out.size() == 0 || n_sequences == 0 || batch.max_queries == 0 || capacity == 0)
     return;
   run_attention(AttentionProblem<typename CudaType<KV>::type>{

@@ -144,15 +144,27 @@ class Device {
   virtual void argmax(DeviceView<std::int32_t, 1> out, DeviceView<const float, 2> x) = 0;
 };
 
+/// How a GPU computes the attention of a prefill, that is of batches in which a sequence
+/// has more than four queries.
+enum class AttentionKernel {
+  exact,  ///< in f32, whatever keys and values are stored as
+  /// Where keys and values are stored in 16 bits and head_dim is 32, 64 or 128, on tensor
+  /// cores: queries and weights are rounded to the stored type (f16 11 bits, bf16 8), sums
+  /// are f32. Elsewhere as exact.
+  flash,
+};
+
 /// This CPU, exact (f32 activations). What everything uses that names no device.
 Device& cpu_device();
 
 /// @param name        cpu, cuda or simt
 /// @param activations how a CPU multiplies quantised weights
+/// @param attention   how a GPU computes a prefill; a CPU is always exact
 /// @throws UsageError for another name
 /// @throws UnavailableError if this build or this machine has no such device
 std::unique_ptr<Device> make_device(const std::string& name,
-                                    Activations activations = Activations::f32);
+                                    Activations activations = Activations::f32,
+                                    AttentionKernel attention = AttentionKernel::exact);
 
 /// The names that make_device() takes in this build: "cpu|simt" or "cpu|cuda|simt".
 const char* device_names();

@@ -12,12 +12,13 @@ const char* device_names() {
 #endif
 }
 
-std::unique_ptr<Device> make_device(const std::string& name, Activations activations) {
+std::unique_ptr<Device> make_device(const std::string& name, Activations activations,
+                                    AttentionKernel attention) {
   if (name == "cpu") return make_cpu_device(activations);
-  if (name == "simt") return make_simt_device();
+  if (name == "simt") return make_simt_device(attention);
   if (name == "cuda") {
 #ifdef LAB_HAS_CUDA
-    return make_cuda_device();
+    return make_cuda_device(attention);
 #else
     throw UnavailableError(
         "this build has no kernels for a GPU; build the preset cuda where nvcc is, or use "

@@ -42,9 +42,10 @@ void check_linear(Extents<2> y, Extents<2> x, std::int64_t rows, std::int64_t co
 void check_attention(Extents<3> out, Extents<3> q, Extents<3> k, Extents<3> v);
 /// @throws Error unless out and q are (T, H, Dh), k and v (n_blocks, block_size, K, Dh), H
 /// % K == 0, and the batch's arrays are (B + 1), (B) and (B, M)
+/// @param op the operation that the message names
 void check_paged_attention(Extents<3> out, Extents<3> q, Extents<4> k, Extents<4> v,
                            Extents<1> query_starts, Extents<1> kv_lens,
-                           Extents<2> block_tables);
+                           Extents<2> block_tables, const char* op = "paged_attention");
 /// The same, of a batch in any space.
 template <Space S>
 void check_paged_attention(Extents<3> out, Extents<3> q, Extents<4> k, Extents<4> v,
@@ -54,8 +55,10 @@ void check_paged_attention(Extents<3> out, Extents<3> q, Extents<4> k, Extents<4
 }
 /// @throws Error unless the sequences' rows are in order and within the T, each has at
 /// least as many positions as queries, and its table names existing blocks for all of them
+/// @param op the operation that the message names
 void check_paged_batch(const PagedBatch<Space::host>& batch, std::int64_t n_tokens,
-                       std::int64_t n_blocks, std::int64_t block_size);
+                       std::int64_t n_blocks, std::int64_t block_size,
+                       const char* op = "paged_attention");
 /// @throws Error unless out and q are (T, H, Dh) with Dh >= 1, lse (T, H), k and v (S, K,
 /// Dh), H % K == 0, and both starts (B + 1)
 void check_flash_attention(Extents<3> out, Extents<2> lse, Extents<3> q, Extents<3> k,
@@ -66,6 +69,17 @@ void check_flash_attention(Extents<3> out, Extents<2> lse, Extents<3> q, Extents
                            Extents<3> v, const RaggedBatch<S>& batch) {
   check_flash_attention(out, lse, q, k, v, batch.query_starts.shape,
                         batch.key_starts.shape);
+}
+/// @throws Error as check_paged_attention, and unless lse is (T, H) and Dh >= 1
+void check_flash_attention(Extents<3> out, Extents<2> lse, Extents<3> q, Extents<4> k,
+                           Extents<4> v, Extents<1> query_starts, Extents<1> kv_lens,
+                           Extents<2> block_tables);
+/// The same, of a batch in any space.
+template <Space S>
+void check_flash_attention(Extents<3> out, Extents<2> lse, Extents<3> q, Extents<4> k,
+                           Extents<4> v, const PagedBatch<S>& batch) {
+  check_flash_attention(out, lse, q, k, v, batch.query_starts.shape, batch.kv_lens.shape,
+                        batch.block_tables.shape);
 }
 /// @throws Error unless both starts rise from 0, to n_tokens and to n_keys
 void check_ragged_batch(const RaggedBatch<Space::host>& batch, std::int64_t n_tokens,

@@ -9,6 +9,7 @@
 #include "lab/core/half.hpp"
 #include "lab/core/view.hpp"
 #include "lab/kernels/gpu.hpp"
+#include "lab/kernels/paged_attention.hpp"
 
 namespace lab {
 
@@ -53,6 +54,23 @@ template <class KV>
 void flash_attention(HostView<float, 3> out, HostView<float, 2> lse,
                      HostView<const float, 3> q, HostView<const KV, 3> k,
                      HostView<const KV, 3> v, const RaggedBatch<Space::host>& batch,
+                     float scale, AttentionMask mask);
+
+/// The same of sequences whose keys and values lie in blocks.
+/// @param[out] out (T, H, Dh); rows behind the last sequence's are not touched
+/// @param[out] lse (T, H); nor are they here
+/// @param[in]  q   (T, H, Dh)
+/// @param[in]  k,v (n_blocks, block_size, K, Dh); blocks may be shared
+/// @param[in]  batch as paged_attention's
+/// @throws Error as paged_attention, or if lse is not (T, H)
+/// @par Numerics as above: what gathering the rows first would give, in its bits, for any
+///      block size and order of the blocks. With a causal mask, out has the bits of
+///      @ref lab::cpu::paged_attention.
+/// @par Source Kwon et al. 2023, arXiv:2309.06180, section 4.1
+template <class KV>
+void flash_attention(HostView<float, 3> out, HostView<float, 2> lse,
+                     HostView<const float, 3> q, HostView<const KV, 4> k,
+                     HostView<const KV, 4> v, const PagedBatch<Space::host>& batch,
                      float scale, AttentionMask mask);
 
 /// The same result from a stored matrix: scores as one product, softmax of its rows, the
@@ -128,19 +146,25 @@ void flash_attention_backward(HostView<float, 3> dq, HostView<float, 3> dk,
 // does, must be finite. f32, and other heads (a multiple of 8, at most 256), are computed
 // in f32, and so is bf16 before compute capability 8. Sequences in calls of up to four
 // queries each have their keys split among blocks, whose results are merged by their lse.
-// Starts are the caller's responsibility: they are known to the device alone. The backward
-// pass is f32 without atomics, for heads of at most 128.
-LAB_GPU_VERSIONS(template <class KV>
-                 void flash_attention(DeviceView<float, 3> out, DeviceView<float, 2> lse,
-                                      DeviceView<const float, 3> q,
-                                      DeviceView<const KV, 3> k, DeviceView<const KV, 3> v,
-                                      const RaggedBatch<Space::device>& batch, float scale,
-                                      AttentionMask mask, Stream stream);
-                 void flash_attention_backward(
-                     DeviceView<float, 3> dq, DeviceView<float, 3> dk,
-                     DeviceView<float, 3> dv, DeviceView<const float, 3> dout,
-                     DeviceView<const float, 3> q, DeviceView<const float, 3> k,
-                     DeviceView<const float, 3> v, DeviceView<const float, 3> out,
-                     DeviceView<const float, 2> lse,
-                     const RaggedBatch<Space::device>& batch, float scale,
-                     AttentionMask mask, Stream stream);)
+// Starts, lengths and block tables are the caller's responsibility: they are known to the
+// device alone. Of a paged batch, the host knows no more of the lengths than that M blocks
+// hold them; what lies behind a length is not read. The backward pass is f32 without
+// atomics, for heads of at most 128.
+LAB_GPU_VERSIONS(
+    template <class KV>
+    void flash_attention(DeviceView<float, 3> out, DeviceView<float, 2> lse,
+                         DeviceView<const float, 3> q, DeviceView<const KV, 3> k,
+                         DeviceView<const KV, 3> v, const RaggedBatch<Space::device>& batch,
+                         float scale, AttentionMask mask, Stream stream);
+    template <class KV>
+    void flash_attention(DeviceView<float, 3> out, DeviceView<float, 2> lse,
+                         DeviceView<const float, 3> q, DeviceView<const KV, 4> k,
+                         DeviceView<const KV, 4> v, const PagedBatch<Space::device>& batch,
+                         float scale, AttentionMask mask, Stream stream);
+    void flash_attention_backward(
+        DeviceView<float, 3> dq, DeviceView<float, 3> dk, DeviceView<float, 3> dv,
+        DeviceView<const float, 3> dout, DeviceView<const float, 3> q,
+        DeviceView<const float, 3> k, DeviceView<const float, 3> v,
+        DeviceView<const float, 3> out, DeviceView<const float, 2> lse,
+        const RaggedBatch<Space::device>& batch, float scale, AttentionMask mask,
+        Stream stream);)
