@@ -313,12 +313,11 @@ void show_memory(Run& run) {
   BlockManager manager(blocks_of(16, kMemory / 16));
   PagedKvSpace blocks(manager);
   const Served paged = serve(blocks, requests, 256);
-  run.print("{:<12} {:>9} {:>13} {:>10} {:>13} {:>12}\n", "cache", "wasted",
-            "sequences, at", "mean", "tokens/s", "preemptions");
-  run.print("{:<12} {:>9} {:>13} {:>10} {:>13}\n", "", "", "most", "", "");
+  run.print("{:<11} {:>8} {:>17} {:>6} {:>10} {:>13}\n", "cache", "wasted",
+            "most sequences", "mean", "tokens/s", "preemptions");
   for (const auto& [name, s, n] :
        {std::tuple{"contiguous", &contiguous, 8.0}, {"paged, 16", &paged, 256.0}})
-    run.print("{:<12} {:>7.1f} % {:>13.0f} {:>10.1f} {:>13.0f} {:>12}\n", name, waste(*s),
+    run.print("{:<11} {:>6.1f} % {:>17.0f} {:>6.1f} {:>10.0f} {:>13}\n", name, waste(*s),
               s->most_running, n * s->report.slot_utilisation,
               s->report.output_tokens_per_s, s->report.n_preemptions);
   const double sequences = paged.most_running / contiguous.most_running;

@@ -144,7 +144,7 @@ def main():
                    f" --pairs {args.pairs}" + (" --large" if args.large else ""),
         "rows": rows}
     write_result(args.out, result)
-    if args.large and args.only == ",".join(FORMATS):
+    if args.only == ",".join(FORMATS):
         write_readme(result)
 
 
