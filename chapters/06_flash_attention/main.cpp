@@ -300,7 +300,7 @@ void show_bytes(Run& run) {
 //! Flash attention is not an approximation. The kernel of this library has the structure above
 //! with SIMD, chunks of 128 keys and all heads of a group at once:
 //!
-//! @show kernels/cpu/flash_attention.cpp:chunks
+//! @show kernels/cpu/attention_tasks.hpp:chunks
 //!
 //! It is compared with the definition in f64, for shapes that break careless tiles: one key, a
 //! prime number of them, more heads than key/value heads, a few queries behind a long cache, and

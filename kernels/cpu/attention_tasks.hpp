@@ -55,9 +55,11 @@ AttentionTask<KV> paged_sequence(HostView<float, 3> out, HostView<const float, 3
           .block_size = k.shape[1]};
 }
 
-/// All chunks of a task's keys, one after the other.
+// [region chunks]
+/// All chunks of a task's keys, one after the other. The rows' largest scores and sums are
+/// left in memory of this thread.
 template <class KV>
-void attend_rows(const AttentionTask<KV>& task) {
+PartialAttention attend_rows(const AttentionTask<KV>& task) {
   const std::int64_t rows = task.n_rows(), dim = task.padded_dim();
   const std::int64_t size = PartialAttention::size(rows, dim);
   float* memory = scratch<Scratch::rows>(2 * size);
@@ -69,7 +71,9 @@ void attend_rows(const AttentionTask<KV>& task) {
     kernels().merge_attention(whole, part, task.first_row(chunk), rows, dim);
   }
   kernels_of<KV>().finish(task, whole);
+  return whole;
 }
+// [endregion]
 
 /// Few queries and many keys: threads share the chunks, whose results are merged in order.
 template <class KV>

@@ -60,25 +60,6 @@ struct FlashTask {
   bool causal;
 };
 
-// [region chunks]
-/// All chunks of the keys; leaves the rows' results in memory of this thread.
-template <class KV>
-PartialAttention flash_chunks(const AttentionTask<KV>& task) {
-  const std::int64_t rows = task.n_rows(), dim = task.padded_dim();
-  const std::int64_t size = PartialAttention::size(rows, dim);
-  float* memory = scratch<Scratch::rows>(2 * size);
-  float* of_chunk = scratch<Scratch::chunk>(task.scratch_size());
-  const PartialAttention whole(memory, rows, dim), part(memory + size, rows, dim);
-  kernels_of<KV>().chunk(task, 0, whole, of_chunk);
-  for (std::int64_t chunk = 1; chunk < task.n_chunks(); ++chunk) {
-    kernels_of<KV>().chunk(task, chunk, part, of_chunk);
-    kernels().merge_attention(whole, part, task.first_row(chunk), rows, dim);
-  }
-  kernels_of<KV>().finish(task, whole);
-  return whole;
-}
-// [endregion]
-
 template <class KV>
 void store_lse(const FlashTask<KV>& task, const PartialAttention& whole) {
   const std::int64_t heads = task.rows.heads_per_group();
@@ -108,7 +89,7 @@ PartialAttention flash_unmasked(const AttentionTask<KV>& task) {
   one.n_heads = rows * task.n_kv_heads;
   one.n_tokens = one.end = 1;
   one.first = one.group = 0;
-  const PartialAttention whole = flash_chunks(one);
+  const PartialAttention whole = attend_rows(one);
   for (std::int64_t t = task.first; t < task.end; ++t)
     std::copy_n(out + (t - task.first) * width, width, task.out + at(t));
   return whole;
@@ -136,7 +117,7 @@ class FlashTasks {
                  [&](std::int64_t begin, std::int64_t end) {
                    for (std::int64_t i = begin; i < end; ++i) {
                      const FlashTask<KV>& task = tasks_[std::size_t(i)];
-                     store_lse(task, task.causal ? flash_chunks(task.rows)
+                     store_lse(task, task.causal ? attend_rows(task.rows)
                                                  : flash_unmasked(task.rows));
                    }
                  });
